@@ -174,6 +174,9 @@ export const metricCatalog = {
     channel: "named",
     result: ["stored", "duplicate", "ignored", "command", "action", "change", "refused"],
   }),
+  parley_people_over_limit_total: counter(gateway, "Messages refused because their sender is over a limit", {
+    limit: ["messages_per_minute", "turns_per_day", "usd_per_day"],
+  }),
   parley_outbound_total: counter(gateway, "Send attempts by outcome", {
     channel: "named",
     outcome: ["sent", "part", "retry", "doubtful", "unknown", "dropped"],

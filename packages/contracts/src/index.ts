@@ -211,7 +211,7 @@ export {
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export type { OidcSettings } from "./settings/oidc.ts";
 export { redisRules, redisUser } from "./redis-rules.ts";
-export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
+export { ParleySettingsSchema, personLimitsOf, presetNames, type ParleySettings } from "./settings/parley.ts";
 export {
   defaultModel,
   efforts,

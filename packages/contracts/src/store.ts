@@ -16,6 +16,7 @@ export * from "./store/previews.ts";
 export * from "./store/leases.ts";
 export * from "./store/accounts.ts";
 export * from "./store/contacts.ts";
+export * from "./store/person-limits.ts";
 export * from "./store/console.ts";
 export * from "./store/api-tokens.ts";
 export * from "./store/checkpoints.ts";

@@ -1,5 +1,6 @@
 // Metrics and logs of the gateway: one function per event. They never throw and never log message content.
 import type { Chassis, LabelsOf, Logger } from "@parley/chassis";
+import type { InboundMessage, store } from "@parley/contracts";
 
 export interface GatewayEvents {
   /** A platform delivered something; `reason`: why it was ignored or refused. */
@@ -8,6 +9,8 @@ export interface GatewayEvents {
     result: "stored" | "duplicate" | "ignored" | "command" | "action" | "change" | "refused",
     reason?: string,
   ): void;
+  /** A message was refused because its sender is over a limit. The first refusal in a window is logged. */
+  overLimit(message: Pick<InboundMessage, "channel" | "account" | "contact">, refusal: store.OverLimit): void;
   /** A platform reused the id of a stored message for a different text. */
   idReused(channel: string, inboxId: string): void;
   /** An account of this channel is opened: its sends are counted from 0. */
@@ -51,6 +54,15 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
     inbound(channel, result, reason) {
       metrics.count("parley_inbound_total", { channel, result });
       if (reason !== undefined) log.debug({ channel, outcome: result, reason }, "inbound");
+    },
+    overLimit({ channel, account, contact }, { limit, first, retryAfterMs }) {
+      metrics.count("parley_inbound_total", { channel, result: "refused" });
+      metrics.count("parley_people_over_limit_total", { limit });
+      if (first)
+        log.warn(
+          { channel, account, by: contact.id, reason: limit, waitMs: retryAfterMs },
+          "message refused: the sender is over a limit (parley people limits)",
+        );
     },
     idReused(channel, inboxId) {
       log.warn({ channel, inboxId }, "message id reused with a different text: the first text is kept");

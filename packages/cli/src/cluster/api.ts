@@ -112,6 +112,8 @@ export const api = {
   revokeToken: operations.tokensRevoke,
   audit: operations.auditEntries,
   people: operations.peopleList,
+  peopleLimits: operations.peopleLimits,
+  limitPerson: operations.peopleLimit,
   setPerson: operations.peopleSet,
   removePerson: operations.peopleRemove,
   linkPerson: operations.peopleLink,

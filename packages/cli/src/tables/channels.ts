@@ -1,12 +1,16 @@
 // Formats accounts of chat platforms and people for people. Pure.
 
+import { pluralize } from "@parley/kit";
+
 import { asTyped } from "../io/command-name.ts";
 import type { Answer, api } from "../cluster/api.ts";
 import type { Paint } from "../io/io.ts";
 import { duration, listing, localTime, oneLine } from "./format.ts";
+import { costText } from "./sessions.ts";
 
 type Account = Answer<typeof api.channels>["accounts"][number];
 type People = Answer<typeof api.people>;
+type PeopleLimits = Answer<typeof api.peopleLimits>;
 
 const colours = { connected: "green", listening: "green", failing: "red", disabled: "red" } as const;
 
@@ -98,3 +102,33 @@ export function peopleTable({ contacts, pairings }: People, paint: Paint): strin
     ? list
     : `${list}\n\n${asTyped("Ask the person for their code, then run: parley pairing approve <code>")}`;
 }
+
+const limitText = (limit: number | null) => (limit === null ? "-" : limit === 0 ? "none" : String(limit));
+
+/** The limits of roles, then people with limits of their own (`-`: that of the role) and what they have used today. */
+export function peopleLimitsTable({ roles, people }: PeopleLimits, paint: Paint): string {
+  const limits = {
+    "A MINUTE": ({ messagesPerMinute }: Limits) => limitText(messagesPerMinute),
+    "TURNS A DAY": ({ turnsPerDay }: Limits) => limitText(turnsPerDay),
+    "$ A DAY": ({ usdPerDay }: Limits) => limitText(usdPerDay),
+  };
+  const byRole = Object.entries(roles).map(([role, each]) => ({ role, ...each }));
+  const ofRoles = listing(byRole, { ROLE: ({ role }) => role, ...limits }, paint);
+  if (people.length === 0) return `${ofRoles}\n\nNobody has limits of their own, and nobody was limited today.`;
+  const ofPeople = listing(
+    people.map(({ own, ...each }) => ({ ...own, ...each })),
+    {
+      ACCOUNT: ({ channel, account }) => `${channel}:${account}`,
+      PERSON: ({ contactId }) => oneLine(contactId, 40),
+      NAME: ({ name }) => (name === null ? "-" : oneLine(name, 40)),
+      ...limits,
+      TODAY: ({ today }) => `${pluralize(today.messages, "message")}, ${pluralize(today.turns, "turn")}`,
+      COST: ({ today }) => costText({ micros: Math.round(today.usd * 1_000_000), unpricedCalls: today.unpricedCalls }),
+      REFUSED: ({ today }) => today.refused,
+    },
+    paint,
+  );
+  return `${ofRoles}\n\n${ofPeople}`;
+}
+
+type Limits = PeopleLimits["people"][number]["own"];

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { contactRoles } from "../principals.ts";
 import { contactList, ContactSchema, pairingApprove, pairingList } from "../store/contacts.ts";
+import { OwnLimitsSchema, personLimitsList, personLimitsSet, PersonLimitsSchema } from "../store/person-limits.ts";
 import { operation } from "./operation.ts";
 
 const PersonRef = z.strictObject({
@@ -19,6 +20,36 @@ export const peopleList = operation({
   output: contactList.output.extend({ pairings: pairingList.output.shape.pairings }),
   http: { method: "GET", path: "/api/people", answers: { 200: "Contacts and open pairing requests" } },
   slash: [{ form: "/people" }],
+});
+
+export const peopleLimits = operation({
+  name: "people.limits",
+  summary: "Limits of people, and what those whom a limit applies to have used today",
+  role: "owner",
+  input: z.strictObject({}),
+  output: personLimitsList.output.extend({
+    /** By role; 0: no limit. `token`: named callers of the API. */
+    roles: z.object({
+      owner: PersonLimitsSchema,
+      user: PersonLimitsSchema,
+      guest: PersonLimitsSchema,
+      token: PersonLimitsSchema,
+    }),
+  }),
+  http: { method: "GET", path: "/api/people/limits", answers: { 200: "The limits of roles and of people" } },
+});
+
+export const peopleLimit = operation({
+  name: "people.limit",
+  summary: "Change the limits of one person; null: those of their role",
+  role: "owner",
+  audit: ["messagesPerMinute", "turnsPerDay", "usdPerDay", "channel", "account", "contactId"],
+  input: PersonRef.extend(OwnLimitsSchema.partial().shape),
+  output: personLimitsSet.output.extend({
+    /** What limits the effect; null: nothing. */
+    note: z.string().nullable(),
+  }),
+  http: { method: "POST", path: "/api/people/limit", answers: { 200: "The person's own limits" } },
 });
 
 export const peopleSet = operation({

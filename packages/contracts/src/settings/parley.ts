@@ -15,12 +15,15 @@ import { McpSettings } from "./mcp.ts";
 import { ModelsSettings } from "./models.ts";
 import { ObserversSettings } from "./observers.ts";
 import { OidcSettings } from "./oidc.ts";
+import { PeopleSettings } from "./people.ts";
 import { PermissionSettings } from "./permissions.ts";
 import { QueueSettings } from "./queue.ts";
 import { SessionSettings } from "./session.ts";
 import { ToolSettings } from "./tools.ts";
 import { VoiceSettings } from "./voice.ts";
 import { WorkspaceSettings } from "./workspace.ts";
+
+export { personLimitsOf } from "./people.ts";
 
 export const presetNames = ["singleton", "steered", "delegate", "repl", "goat", "nanobot"] as const;
 
@@ -46,6 +49,7 @@ const Settings = z.strictObject({
   mcp: McpSettings,
   voice: VoiceSettings,
   permissions: PermissionSettings,
+  people: PeopleSettings,
   heartbeat: HeartbeatSettings,
   hooks: HooksSettings,
   observers: ObserversSettings,

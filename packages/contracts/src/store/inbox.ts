@@ -5,6 +5,7 @@ import { MessageSchema, SenderSchema } from "../messages.ts";
 import { TrustLevelSchema } from "../principals.ts";
 import { queueModes, queueOrders } from "../settings/queue.ts";
 import { ClaimedTurnSchema, SessionStateSchema, TurnSummarySchema } from "../turns.ts";
+import { OverLimitSchema, PersonLimitsSchema } from "./person-limits.ts";
 import { LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const inboxPut = storeRequest({
@@ -33,6 +34,8 @@ export const inboxPut = storeRequest({
     profile: z.string().optional(),
     /** The id of the session if this message creates it. Left out: the store chooses one. */
     newSessionId: z.uuid().optional(),
+    /** Whose limits the message counts toward, at its channel and account: their own ones, else these. Left out: nobody's. */
+    limits: z.object({ personId: z.string().min(1), defaults: PersonLimitsSchema }).optional(),
     /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Left out: false. */
     singleCall: z.boolean().optional(),
   }),
@@ -42,8 +45,10 @@ export const inboxPut = storeRequest({
     duplicate: z.boolean(),
     /** False for a duplicate whose parts differ from the stored ones. */
     same: z.boolean(),
-    /** Nothing was stored: the mode is `reject` and the session is busy. */
+    /** Nothing was stored: the mode is `reject` and the session is busy, or the sender is over a limit. */
     refused: z.boolean(),
+    /** The limit that refused the message. Left out: none did. */
+    overLimit: OverLimitSchema.optional(),
     /** The running turn of the session at that moment, and its trust; only in the modes `interrupt` and `reject`. */
     runningTurnId: z.string().nullable(),
     runningTrust: TrustLevelSchema.nullable(),

@@ -3,6 +3,7 @@ import { registry, WireError } from "@parley/contracts";
 import type { z } from "zod";
 import { SessionBusyError } from "../operations/session-busy.ts";
 import { IdempotencyKeyReusedError } from "../ingress/inbox-writer.ts";
+import { OverLimitError } from "../ingress/over-limit.ts";
 import { MessageTooLargeError } from "../ingress/authorized-input.ts";
 import { InvalidInputError, OperationError } from "../operations/operation.ts";
 import { ServiceUnavailableError } from "../operations/session-service.ts";
@@ -41,6 +42,7 @@ export function toHttpError(error: unknown): HttpError {
   if (error instanceof InvalidInputError) return invalid(error.issues, "request");
   if (error instanceof MessageTooLargeError) return new HttpError(413, "message_too_large", error.message);
   if (error instanceof IdempotencyKeyReusedError) return keyReused(error);
+  if (error instanceof OverLimitError) return overLimit(error);
   if (error instanceof SessionBusyError) {
     return new HttpError(409, "busy", error.message, { headers: { "retry-after": String(busyRetrySeconds) } });
   }
@@ -53,6 +55,16 @@ export function toHttpError(error: unknown): HttpError {
 function keyReused({ message }: IdempotencyKeyReusedError): HttpError {
   // OpenAI clients retry a 409 automatically.
   return new HttpError(409, "idempotency_key_reused", message, { headers: { "x-should-retry": "false" } });
+}
+
+/** Pauses that clients of OpenAI wait for by themselves are not longer. */
+const maxClientPauseSeconds = 60;
+
+function overLimit({ message, retryAfterSeconds }: OverLimitError): HttpError {
+  const retry = retryAfterSeconds > maxClientPauseSeconds ? { "x-should-retry": "false" } : undefined;
+  return new HttpError(429, "over_limit", message, {
+    headers: { "retry-after": String(retryAfterSeconds), ...retry },
+  });
 }
 
 function fromWire(error: WireError): HttpError {

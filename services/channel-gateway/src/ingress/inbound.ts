@@ -1,14 +1,7 @@
 // Handles inbound messages: authorizes the sender, chooses the session, executes commands, and stores messages. The platform may be
 // acknowledged only after the store's commit. Independent of platforms and of HTTP.
 import type { Logger } from "@parley/chassis";
-import {
-  mainSessionKey,
-  store,
-  type InboundMessage,
-  type InputOf,
-  type OutputOf,
-  type ReplyAddress,
-} from "@parley/contracts";
+import { mainSessionKey, store, type InboundMessage, type InputOf, type OutputOf } from "@parley/contracts";
 import { nameUuid, omitUndefined } from "@parley/kit";
 import { followTurn, type StoredMessage, type PendingTurn, type TurnListener } from "../live/follow-turn.ts";
 import { awaitingApprovalText, SessionBusyError } from "../operations/session-busy.ts";
@@ -31,8 +24,9 @@ import { fileTimes, isPendingFile, partsOfFiles } from "./attachments.ts";
 import { applyChange } from "./changes.ts";
 import { contextOf, keepAsContext } from "./group-context.ts";
 import { messageOfDraft } from "./draft-message.ts";
-import { InboxWriter, leaseOf, type InboxWriterDeps } from "./inbox-writer.ts";
+import { InboxWriter, leaseOf, limitsOf, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, MessageTooLargeError, type AuthorizedInput } from "./authorized-input.ts";
+import { OverLimitError } from "./over-limit.ts";
 import { conversationKey, isShared, sessionKeyOf, type ConversationRef } from "./route.ts";
 import { SessionService } from "../operations/session-service.ts";
 import type { TurnIndicators } from "../delivery/turn-indicators.ts";
@@ -46,6 +40,7 @@ export interface InboundDeps extends InboxWriterDeps {
 
 /** The answer to a command is dropped when it cannot be sent within this time. */
 const commandAnswerExpiresMs = 10 * 60 * 1_000;
+
 export class InboundHandler {
   /** Session operations, shared by commands, HTTP and WebSocket. */
   readonly acts: SessionService;
@@ -95,7 +90,16 @@ export class InboundHandler {
     const sessionKey = this.#routeFor(policy, from, sender);
     const shared = isShared(sessionKey, from);
     const ref = `${channel}:${account}:${draft.externalId}`;
-    const answer = (text: string) => this.#answer(ref, draft.replyTo, typedCommands(text, policy.commandPrefix));
+    // Outside of any turn, once per inbound message.
+    const answer = (text: string) =>
+      this.#deps.bus.request(store.outboxPut, {
+        opId: nameUuid(`answer:${ref}`),
+        outgoing: {
+          address: draft.replyTo,
+          text: typedCommands(text, policy.commandPrefix),
+          expiresInMs: commandAnswerExpiresMs,
+        },
+      });
     // A forwarded message is never a command, because the sender did not write it.
     const isOwnText = literal === undefined && draft.forwarded === undefined;
     const parsed: ParsedInput = isOwnText
@@ -127,6 +131,7 @@ export class InboundHandler {
           sessionKey,
           ...lease,
           ...contextOf(policy, draft),
+          ...limitsOf(this.#deps.settings, message),
           ...(pending.length === 0 ? {} : { files: fileTimes }),
           ...(profile === undefined ? {} : { profile }),
         });
@@ -136,6 +141,7 @@ export class InboundHandler {
         await answer(awaitingApprovalText(heldUpBy));
       return duplicate ? "duplicate" : "stored";
     } catch (error) {
+      if (error instanceof OverLimitError) return "ignored";
       if (error instanceof SessionBusyError) {
         await answer(error.message);
         return "ignored";
@@ -220,7 +226,7 @@ export class InboundHandler {
     };
   }
 
-  /** Stores a message. Throws SessionBusyError, IdempotencyKeyReusedError, MessageTooLargeError or the store's WireError; then nothing was stored. */
+  /** Stores a message. Throws SessionBusyError, OverLimitError, IdempotencyKeyReusedError, MessageTooLargeError or the store's WireError; then nothing was stored. */
   async store(input: AuthorizedInput): Promise<StoredMessage> {
     return this.#writer.put(this.#putOf(input), input.keyed);
   }
@@ -239,6 +245,7 @@ export class InboundHandler {
     return {
       message: messageOf(input),
       sessionKey,
+      ...limitsOf(this.#deps.settings, input),
       ...omitUndefined({ profile, content }),
       ...(singleCall ? { singleCall } : {}),
     };
@@ -258,8 +265,8 @@ export class InboundHandler {
     try {
       await this.#writer.put({ message, sessionKey });
     } catch (error) {
-      if (error instanceof SessionBusyError || error instanceof MessageTooLargeError)
-        throw new OperationError("conflict", error.message);
+      if ([SessionBusyError, OverLimitError, MessageTooLargeError].some((refusal) => error instanceof refusal))
+        throw new OperationError("conflict", (error as Error).message);
       throw error;
     }
   }
@@ -288,13 +295,5 @@ export class InboundHandler {
   async #partsOf({ files = [] }: InboundDraft): Promise<InboundMessage["parts"]> {
     if (files.length === 0) return [];
     return partsOfFiles(this.#deps.bus, this.#deps.settings.attachments.max_bytes, files);
-  }
-
-  /** Sends an answer outside of any turn, once per inbound message. */
-  async #answer(messageRef: string, address: ReplyAddress, text: string): Promise<void> {
-    await this.#deps.bus.request(store.outboxPut, {
-      opId: nameUuid(`answer:${messageRef}`),
-      outgoing: { address, text, expiresInMs: commandAnswerExpiresMs },
-    });
   }
 }

@@ -4,6 +4,7 @@ import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
 import {
   controlCancel,
   newId,
+  personLimitsOf,
   store,
   type InboundMessage,
   type InputOf,
@@ -13,8 +14,10 @@ import {
 import type { AwaitDeps, StoredMessage } from "../live/follow-turn.ts";
 import { busyText, SessionBusyError } from "../operations/session-busy.ts";
 import type { GatewayEvents } from "../events.ts";
+import type { ApiAccess } from "../operations/operation.ts";
 import { assertMessageSize } from "./authorized-input.ts";
 import type { Position } from "../channels/channel.ts";
+import { OverLimitError } from "./over-limit.ts";
 import { joinsOthers, queueModeOf } from "./queue-mode.ts";
 import { startedByOf } from "../operations/started-by.ts";
 
@@ -48,7 +51,7 @@ export class InboxWriter {
 
   /**
    * Stores a message in a root span, which starts the trace of its turn. With `keyed` a different text under the same id is refused.
-   * Throws SessionBusyError, IdempotencyKeyReusedError, MessageTooLargeError or the store's WireError; then nothing was stored.
+   * Throws SessionBusyError, OverLimitError, IdempotencyKeyReusedError, MessageTooLargeError or the store's WireError; then nothing was stored.
    */
   put(request: InputOf<typeof store.inboxPut>, keyed = false): Promise<StoredMessage> {
     const { channel, account } = request.message;
@@ -69,6 +72,10 @@ export class InboxWriter {
     const message = await this.#queued(request);
     const { channel } = message;
     const kept = await this.#store({ ...request, message });
+    if (kept.overLimit !== undefined) {
+      this.#deps.events.overLimit(message, kept.overLimit);
+      throw new OverLimitError(kept.overLimit);
+    }
     if (kept.refused) {
       this.#deps.events.inbound(channel, "refused", "busy");
       throw new SessionBusyError(await busyText(this.#bus, kept.sessionId, kept.runningTurnId));
@@ -145,4 +152,29 @@ export function leaseOf(position: Position | undefined): Pick<InputOf<typeof sto
   if (position === undefined) return {};
   const { lease, cursor } = position;
   return { lease: { name: lease.name, fence: lease.fence, cursor } };
+}
+
+/**
+ * Whose limits a message counts toward: its sender's, or the named caller's of the API. Nobody's: input of no person, and of an owner while
+ * owners have no limits.
+ */
+export function limitsOf(
+  { people }: Pick<ParleySettings, "people">,
+  {
+    origin,
+    role,
+    contact,
+    access,
+  }: Pick<InboundMessage, "origin" | "role" | "contact"> & { access?: ApiAccess | undefined },
+): Pick<InputOf<typeof store.inboxPut>, "limits"> {
+  if (origin !== "user") return {};
+  const isNamed = access !== undefined && access.name !== "owner";
+  const limits = people.limits[isNamed ? "token" : role];
+  if (role === "owner" && !isNamed && isUnlimited(limits)) return {};
+  return { limits: { personId: isNamed ? access.name : contact.id, defaults: personLimitsOf(limits) } };
+}
+
+/** Whether no limit is set. */
+function isUnlimited(limits: ParleySettings["people"]["limits"]["owner"]): boolean {
+  return Object.values(limits).every((limit) => limit === 0);
 }

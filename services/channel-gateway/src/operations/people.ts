@@ -1,5 +1,5 @@
 // People: who may write to the agent, beyond the lists of parley.toml.
-import { operations, routeOfKey, store } from "@parley/contracts";
+import { operations, personLimitsOf, routeOfKey, store } from "@parley/contracts";
 import { implement, UsageError, type OperationDeps } from "./operation.ts";
 import { pairingCodeHash } from "./pairing-code.ts";
 
@@ -15,6 +15,8 @@ function noteFor({ channels }: Pick<OperationDeps, "channels">, contact: store.C
 /** How long the news of a linked chat waits for the owner's channel. */
 const linkNewsMs = 7 * 24 * 3_600_000;
 
+type PersonRef = Pick<store.Contact, "channel" | "account" | "contactId">;
+
 function personText({
   name,
   contactId,
@@ -22,6 +24,14 @@ function personText({
   account,
 }: Pick<store.Contact, "channel" | "account" | "contactId" | "name">) {
   return `${name ?? contactId} (${contactId}) on ${channel}:${account}`;
+}
+
+/** Owners are exempt while their role has no limits, so limits of one owner have no effect. */
+function exemptionOf({ channels, settings }: OperationDeps, { channel, account, contactId }: PersonRef): string | null {
+  const isOwner =
+    channel === "http" ? contactId === "owner" : channels.peopleOf({ channel, account })?.owners.includes(contactId);
+  if (isOwner !== true || Object.values(settings.people.limits.owner).some((limit) => limit > 0)) return null;
+  return "they are an owner: their limits have no effect while [people.limits.owner] sets none";
 }
 
 const linkText = ({ route }: store.Contact) => (route === null || route === undefined ? "" : `, linked to ${route}`);
@@ -43,6 +53,18 @@ export const peopleOperations = [
       return [...asking, ...known].join("\n");
     },
   ),
+
+  implement(operations.peopleLimits, async (_input, { deps: { bus, settings } }) => {
+    const { owner, user, guest, token } = settings.people.limits;
+    const { people } = await bus.request(store.personLimitsList, {});
+    const roles = { owner: personLimitsOf(owner), user: personLimitsOf(user), guest: personLimitsOf(guest) };
+    return { people, roles: { ...roles, token: personLimitsOf(token) } };
+  }),
+
+  implement(operations.peopleLimit, async (change, { deps }) => {
+    const { own } = await deps.bus.request(store.personLimitsSet, change);
+    return { own, note: exemptionOf(deps, change) };
+  }),
 
   implement(operations.peopleSet, async ({ name, ...person }, { deps }) => {
     const { contact } = await deps.bus.request(store.contactSet, { ...person, name: name ?? null });

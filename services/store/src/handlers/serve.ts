@@ -12,6 +12,7 @@ import { permitHandlers } from "./checkpoints/rewind-permits.ts";
 import { rewindHandlers } from "./checkpoints/rewinds.ts";
 import { consoleHandlers } from "./console/console.ts";
 import { contactHandlers } from "./contacts/contacts.ts";
+import { personLimitHandlers } from "./contacts/limits.ts";
 import { leadershipHandlers } from "./coordination/leadership.ts";
 import { leaseHandlers } from "./coordination/leases.ts";
 import { mcpHandlers } from "./coordination/mcp.ts";
@@ -70,6 +71,7 @@ const handlers: Handlers = combined(
   rewindHandlers,
   consoleHandlers,
   contactHandlers,
+  personLimitHandlers,
   leadershipHandlers,
   leaseHandlers,
   mcpHandlers,

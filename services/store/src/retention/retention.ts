@@ -1,5 +1,5 @@
 // Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls, audit
-// entries, rewinds, context of groups and send limits in small batches, on one replica at a time.
+// entries, rewinds, context of groups, counted messages of people and send limits in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { collectUnreferenced, type BlobCollection } from "./blobs.ts";
 import { contextDays } from "../handlers/inbox/group-context.ts";
@@ -94,6 +94,16 @@ function expired(options: RetentionOptions): ExpiredRows[] {
       table: "group_context",
       key: "n",
       condition: `created_at < now() - interval '${contextDays} days' LIMIT ${batch}`,
+    },
+    {
+      table: "person_messages",
+      key: "inbox_id",
+      condition: `at < now() - interval '2 days' ORDER BY at LIMIT ${batch}`,
+    },
+    {
+      table: "person_refusals",
+      key: "channel, account, contact_id, limit_name",
+      condition: `day < now() - interval '2 days' LIMIT ${batch}`,
     },
     {
       table: "send_limits",

@@ -9,6 +9,7 @@ export * from "./documents.ts";
 export * from "./inbox.ts";
 export * from "./memory.ts";
 export * from "./outbox.ts";
+export * from "./person-limits.ts";
 export * from "./processes.ts";
 export * from "./program-calls.ts";
 export * from "./questions.ts";

@@ -1,24 +1,18 @@
 // The inbox: stores input once, in the order of its session. It does not depend on how turns process it.
 import { activeTrace, faultPoint } from "@parley/chassis";
-import {
-  inboxReady,
-  newId,
-  priorityOf,
-  store,
-  trustLevel,
-  WireError,
-  type InboundMessage,
-  type OutputOf,
-} from "@parley/contracts";
+import { inboxReady, newId, priorityOf, store, trustLevel, WireError, type InboundMessage } from "@parley/contracts";
 import { hashesIn, addReferences } from "../../blobs/references.ts";
 import { withClient, type PoolClient } from "../../db/database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../../db/mappers.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
+import { allowanceOf, countMessage, limitReached, lockPerson, refuseMessage } from "../contacts/limits.ts";
+import { announceTexts } from "../outbox/enqueue.ts";
 import { askFromJob } from "../questions/ask.ts";
 import { answerWith } from "../questions/questions.ts";
 import { startArrivedStatement, startedTurnOf, storeAndStart } from "../turns/start.ts";
 import { findRepeatedContent } from "./repeated-content.ts";
 import { endContext, findContext, noContext } from "./group-context.ts";
+import { saveCursor } from "./cursor.ts";
 import { replaceOverdueFiles, waitsForFiles } from "./files.ts";
 import { extendWindow, lockBusy } from "./queue-modes.ts";
 import type { Handlers } from "../handler.ts";
@@ -30,6 +24,22 @@ interface PutRow {
   asked: boolean;
   /** The approval that the running turn waits for. */
   held_up_by?: string | null;
+}
+
+/** What became of a message. */
+interface Put extends Partial<Awaited<ReturnType<typeof refuseMessage>>> {
+  row: PutRow;
+  duplicate: boolean;
+  /** False for a duplicate with other parts. */
+  same: boolean;
+  refused: boolean;
+  busy?: Awaited<ReturnType<typeof lockBusy>>;
+}
+
+/** A refusal: nothing is stored. */
+function refusalIn(sessionId: string): Put {
+  const row = { id: null, session_id: sessionId, asked: false, held_up_by: null };
+  return { row, duplicate: false, same: true, refused: true };
 }
 
 /** Sets the profile of a session that has no messages yet. */
@@ -89,7 +99,7 @@ const maxStartedChars = 64 * 1024;
 export const inboxHandlers = {
   async inboxPut(
     { database, bus, leaderCapacity },
-    { message, sessionKey, lease, files, content, context, singleCall = false, profile = null, newSessionId },
+    { message, sessionKey, lease, files, content, context, limits, singleCall = false, profile = null, newSessionId },
   ) {
     faultPoint("store.before_inbox");
     const { mode = "queue", exclusive = false } = message;
@@ -129,6 +139,12 @@ export const inboxHandlers = {
         files?.claimMs ?? null,
       ],
     };
+    const findKnown = async (client: PoolClient) => {
+      const { rows } = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
+      const [row] = rows;
+      // Stored files replace the missing ones and context precedes the text, so the parts of a redelivery differ.
+      return row && { row, duplicate: true, same: isIncomplete || context !== undefined || row.same, refused: false };
+    };
     const write = async (client: PoolClient, stored?: PutRow[]) => {
       const earlier = context === undefined ? noContext : await findContext(client, message, context);
       const values = [...statement.values];
@@ -137,15 +153,15 @@ export const inboxHandlers = {
       if (row.id !== null) {
         if (earlier.ids.length > 0) await endContext(client, earlier);
         await addReferences(client, row.session_id, attached);
-        return { row, duplicate: false, same: true };
+        return { row, duplicate: false, same: true, refused: false };
       }
-      const known = singleRow(
-        (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
-      );
-      // Stored files replace the missing ones and context precedes the text, so the parts of a redelivery differ.
-      return { row: known, duplicate: true, same: isIncomplete || context !== undefined || known.same };
+      const known = await findKnown(client);
+      if (known === undefined) throw new Error("the message is neither new nor stored");
+      return known;
     };
+    const allowance = limits && (await allowanceOf(database, message, limits));
     const simple =
+      allowance === undefined &&
       lease === undefined &&
       content === undefined &&
       context === undefined &&
@@ -154,41 +170,39 @@ export const inboxHandlers = {
     const freeEpoch =
       simple && !isIncomplete && parts.length <= maxStartedChars ? leaderCapacity.freeEpoch() : undefined;
     let started: store.StartedTurn | undefined;
-    const { row, duplicate, same, refused, busy } = simple
-      ? {
-          ...(await withClient(database, async (client) => {
-            if (freeEpoch === undefined) return write(client);
-            const start = startArrivedStatement(inboxId, freeEpoch, newId());
-            const { stored, turn } = await storeAndStart(client, statement, start);
-            started = startedTurnOf(freeEpoch, turn);
-            return write(client, stored as PutRow[]);
-          })),
-          refused: false,
-          busy: undefined,
-        }
-      : await runTransaction(database, async (client) => {
+    const { row, duplicate, same, refused, busy, overLimit, outgoing }: Put = simple
+      ? await withClient(database, async (client): Promise<Put> => {
+          if (freeEpoch === undefined) return write(client);
+          const start = startArrivedStatement(inboxId, freeEpoch, newId());
+          const { stored, turn } = await storeAndStart(client, statement, start);
+          started = startedTurnOf(freeEpoch, turn);
+          return write(client, stored as PutRow[]);
+        })
+      : await runTransaction(database, async (client): Promise<Put> => {
           if (lease !== undefined) await saveCursor(client, lease);
           const repeated = content && (await findRepeatedContent(client, message, content));
-          if (repeated !== undefined)
-            return { row: repeated, duplicate: true, same: true, refused: false, busy: undefined };
-          const busy = await lockBusy(client, sessionKey, mode, { trust: trustLevel(message), replyTo, exclusive });
-          if (busy !== undefined && mode === "reject" && busy.waits) {
-            const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
-            const refusal = {
-              row: { id: null, session_id: busy.sessionId, asked: false, held_up_by: null },
-              duplicate: false,
-              same: true,
-              refused: true,
-            };
-            const found = known.rows[0];
-            return found === undefined
-              ? { ...refusal, busy }
-              : { row: found, duplicate: true, same: found.same, refused: false, busy };
+          if (repeated !== undefined) return { row: repeated, duplicate: true, same: true, refused: false };
+          const busyFor = (under: string) =>
+            lockBusy(client, sessionKey, under, { trust: trustLevel(message), replyTo, exclusive });
+          if (allowance !== undefined) {
+            await lockPerson(client, allowance);
+            const known = await findKnown(client);
+            if (known !== undefined) return known;
+            const answers = async () =>
+              message.forwarded === undefined && (await busyFor("interrupt"))?.isAnswer === true;
+            const reached = await limitReached(client, allowance, answers);
+            if (reached !== undefined)
+              return { ...refusalIn(""), ...(await refuseMessage(client, allowance, reached, message)) };
           }
+          const busy = await busyFor(mode);
+          if (busy !== undefined && mode === "reject" && busy.waits)
+            return { ...((await findKnown(client)) ?? refusalIn(busy.sessionId)), busy };
           const written = await write(client);
+          if (allowance !== undefined && !written.duplicate) await countMessage(client, allowance, inboxId);
           if (mode === "coalesce" && !written.duplicate) await extendWindow(client, written.row, sender, windowMs);
-          return { ...written, refused: false, busy };
+          return { ...written, busy };
         });
+    if (outgoing !== undefined) announceTexts(bus, [outgoing]);
     faultPoint("store.after_inbox");
     // A forwarded text was written by somebody else, so it is never an answer.
     const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
@@ -209,6 +223,7 @@ export const inboxHandlers = {
       duplicate,
       same,
       refused,
+      ...(overLimit === undefined ? {} : { overLimit }),
       // An answer to a turn's question does not interrupt the turn.
       runningTurnId: answers ? null : (busy?.turnId ?? null),
       runningTrust: busy?.trust ?? null,
@@ -219,7 +234,7 @@ export const inboxHandlers = {
 
   async inboxGet({ database }, { inboxId }) {
     const { rows } = await database.query<{
-      state: OutputOf<typeof store.inboxGet>["state"];
+      state: Awaited<ReturnType<Handlers["inboxGet"]>>["state"];
       session_id: string;
       turn_id: string | null;
     }>({
@@ -263,15 +278,6 @@ function senderOf(message: InboundMessage): string {
     approvals,
     answer,
   });
-}
-
-async function saveCursor(client: PoolClient, lease: { name: string; fence: number; cursor: string }): Promise<void> {
-  const { rowCount } = await client.query("UPDATE parley.leases SET cursor = $3 WHERE name = $1 AND fence = $2", [
-    lease.name,
-    lease.fence,
-    lease.cursor,
-  ]);
-  if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is over`);
 }
 
 const pendingSessions = {

@@ -5,7 +5,7 @@ import { singleRow } from "../../db/operation.ts";
 import { askFromJob, isJobs } from "../questions/ask.ts";
 import { resolveRoute } from "../sessions/routes.ts";
 
-/** The session's running turn and queue, read under its lock; undefined when irrelevant for the mode or without a session. */
+/** The session's running turn and queue, read under its lock; undefined when irrelevant for the mode or without a session. `asked`: the message is awaited as the answer to a question. */
 export async function lockBusy(
   client: PoolClient,
   route: string,
@@ -31,7 +31,8 @@ export async function lockBusy(
   const { turn_id: turnId, trust: runningTrust, exclusive: runningExclusive, queued, asked } = singleRow(rows);
   // A turn that waits for this message is not busy.
   const waits = (exclusive || !asked) && (turnId !== null || queued);
-  return { sessionId, turnId, trust: runningTrust, exclusive: runningExclusive === true, waits };
+  const isAnswer = asked && !exclusive;
+  return { sessionId, turnId, trust: runningTrust, exclusive: runningExclusive === true, waits, isAnswer };
 }
 
 /** Maximum number of windows that the first of several messages waits. */
