@@ -78,8 +78,8 @@ function demanded(message: string, key: string): string | undefined {
 
 /** Throws ConfigError unless the settings accept the example of the key, with those of the keys that they demand next to it. */
 function parseExample(key: string, examples: ReadonlyMap<string, string>): void {
-  const beside = companions.flatMap(([of, lines]) => (of.test(key) ? Object.entries(lines) : []));
-  const given = new Map([...beside, [key, examples.get(key) ?? ""]]);
+  const needed = companions.flatMap(([of, lines]) => (of.test(key) ? Object.entries(lines) : []));
+  const given = new Map([...needed, [key, examples.get(key) ?? ""]]);
   for (;;) {
     try {
       parseSettings(tomlOf(given), "example");

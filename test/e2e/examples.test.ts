@@ -16,6 +16,7 @@ const root = join(import.meta.dirname, "../..");
 const examples = join(root, "examples");
 const secret = "a-secret-of-the-webhook";
 const cleanup = new Cleanup();
+const programs = await kubernetesTools();
 let cluster: TestCluster;
 let client: ApiClient;
 let telegram: TelegramPeer;
@@ -105,8 +106,6 @@ test("orchestrator: a specialist works on a task and reports", async () => {
   const answer = await client.ask('tool: delegate {"task": "say: the report", "profile": "researcher"}\nthen\nresults');
   assert.match(answer, /the report/);
 });
-
-const programs = await kubernetesTools();
 
 test(
   "kubernetes: the overlay renders two replicas of the gateway and of agent-core",

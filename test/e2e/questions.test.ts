@@ -110,7 +110,7 @@ test("tells a stream client once that its /stop ended the turn that asks", async
     if (isAnswered && frames.some(({ event }) => event === "thinking_finished")) resolve();
   });
   await once(socket, "open");
-  socket.send(JSON.stringify({ type: "message", text: asking({ question: "Shall I?" }) }));
+  socket.send(JSON.stringify({ type: "message", text: asking({ question: "May I?" }) }));
   await ended;
   const responses = frames.flatMap(({ type, content }) => (type === "response" ? [content] : []));
   assert.deepEqual(responses, ["Stopped."]);
@@ -156,7 +156,7 @@ test("does not count the wait for a late answer as time of the turn", async () =
 
 test("ends a turn that waits for an answer when /stop arrives", async () => {
   const conversation = randomUUID();
-  const asked = await client.post(asking({ question: "Shall I?" }), { conversation });
+  const asked = await client.post(asking({ question: "May I?" }), { conversation });
   await whenParked(conversation);
   await client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text: "/stop" }) });
   assert.equal((await client.settled(asked)).state, "cancelled");
