@@ -2,7 +2,7 @@
 //   DATABASE_URL=… [PARLEY_BLOB_DIR=…] [PARLEY_WORKSPACE=…] [PARLEY_CHECKPOINTS=…] [PARLEY_STATE=…] node backup.js <folder>
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, configExitCode } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
@@ -68,6 +68,8 @@ export async function backup(
 
 /** Exit code 1 of tar: a file changed while it was read, which is normal for a workspace in use. */
 async function pack(folder: string, file: string): Promise<void> {
+  // tar would create it readable for others.
+  closeSync(openSync(file, "wx", 0o600));
   const code = await tar(["--create", "--file", file, "--directory", folder, "."]);
   if (code > 1) throw new Error(`${folder} could not be packed: tar ended with ${code}`);
 }

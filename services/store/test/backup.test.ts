@@ -1,7 +1,7 @@
 // Backup of a store in use, and its restore into a new database: what is there again, and what is not repeated.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -79,6 +79,9 @@ test("restores a store that was in use, and repeats nothing", async () => {
   assert.equal(packing.at(-1), "workspace: 0.0 MiB packed");
   stopping.abort();
   await writing;
+  for (const file of readdirSync(source, { recursive: true, encoding: "utf8" })) {
+    assert.equal(statSync(join(source, file)).mode & 0o077, 0, `${file} can be read by others`);
+  }
   await answered("after");
   assert.deepEqual(manifest.folders, ["workspace"]);
 
