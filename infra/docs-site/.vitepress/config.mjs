@@ -48,6 +48,7 @@ const config = {
           { ...page("Channels", "channels"), collapsed: true, items: channels },
           page("Webhooks", "webhooks"),
           page("Permissions and approvals", "permissions"),
+          page("Limits of people", "people-limits"),
           page("Memory", "memory"),
           page("Schedules", "schedules"),
           page("Voice", "voice"),

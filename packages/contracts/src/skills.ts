@@ -11,7 +11,7 @@ export const toolRequirements = request({
   output: z.object({ missingBins: z.array(z.string()), missingEnv: z.array(z.string()) }),
 });
 
-export const SkillSchema = z.object({
+const SkillSchema = z.object({
   name: z.string(),
   description: z.string(),
   /** Of its SKILL.md. */
@@ -25,7 +25,7 @@ export const SkillSchema = z.object({
 });
 
 /** A skill that is not loaded. */
-export const SkillProblemSchema = z.object({
+const SkillProblemSchema = z.object({
   /** Of the document or the folder. */
   path: z.string(),
   reason: z.string(),
