@@ -345,7 +345,8 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
   });
 
   test("says once in an encrypted room why it does not answer", async () => {
-    await using agent = await Agent.open(synapse, "encrypted", { owners: [ann.userId] });
+    await using proxy = await startFaultyProxy(synapse.url);
+    await using agent = await Agent.open(synapse, "encrypted", { owners: [ann.userId] }, proxy.url);
     const room = await ann.createRoom({ invite: [agent.userId], direct: true, encrypted: true });
     await ann.untilJoined(room, agent.userId);
     const secret = {
@@ -364,6 +365,8 @@ describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 
     await ann.say(room, "unencrypted after all");
     await agent.host.untilAccepted(1);
     assert.equal((await ann.messagesOf(room, agent.userId)).length, 1);
+    // The homeserver would also drop a repetition, but it forgets transactions after a day.
+    assert.equal(proxy.requests.filter((line) => line.includes("/send/m.room.message/")).length, 1);
   });
 
   test("names the reason when the token is refused, at the start and later", async () => {

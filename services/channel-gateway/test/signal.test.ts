@@ -449,7 +449,9 @@ describe("a Signal daemon that the gateway starts", () => {
     /** Ann writes; returns the daemon's process id. */
     const say = async (text: string): Promise<number> =>
       Number(await (await fetch(`http://127.0.0.1:${port + 1}/say`, { method: "POST", body: text })).text());
-    return { given, folder, say };
+    /** Kills the daemon; its connections lose what was not read. */
+    const crash = () => fetch(`http://127.0.0.1:${port + 1}/crash`, { method: "POST" }).catch(() => undefined);
+    return { given, folder, say, crash };
   }
 
   const isAlive = (pid: number): boolean => {
@@ -525,7 +527,7 @@ describe("a Signal daemon that the gateway starts", () => {
   test("loses no message that it had confirmed when it is killed again and again under traffic", async (context) => {
     const cleanup = new Cleanup();
     context.after(() => cleanup[Symbol.asyncDispose]());
-    const { given, say } = await program(cleanup, true);
+    const { given, say, crash } = await program(cleanup, true);
     const host = new TestHost();
     await using _ = connecting(createSignal("main", signalChannel.settings.parse(given)), host);
     const connections = () => host.logged.filter(({ message }) => message === "connected").length;
@@ -534,12 +536,11 @@ describe("a Signal daemon that the gateway starts", () => {
       await host.until(`daemon ${round}`, () => (connections() === round ? true : null));
       // The store is busy, so most of what the daemon hands out waits in the connection.
       host.refuseNext();
-      let daemon = 0;
       for (let count = 0; count < 10; count += 1) {
         texts.push(`${round}.${count}`);
-        daemon = await say(`${round}.${count}`);
+        await say(`${round}.${count}`);
       }
-      if (round < 4) process.kill(daemon, "SIGKILL");
+      if (round < 4) await crash();
     }
     await host.untilAccepted(texts.length);
     assert.deepEqual(host.texts, texts);

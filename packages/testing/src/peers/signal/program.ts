@@ -1,5 +1,6 @@
 // The Signal stand-in as a program with the arguments of signal-cli, for tests that start and kill the daemon: it prints received messages
-// to its output. `POST /say` makes Ann write the text in the body; messages that nobody reads are lost when it ends.
+// to its output. `POST /say` makes Ann write the text in the body; messages that nobody reads are lost when it ends. `POST /crash` ends it
+// like a crash of the machine: what its connections still contain is lost.
 import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -30,6 +31,10 @@ const peer = await startSignalPeer({
 });
 process.stderr.write(`INFO  HttpServerHandler - Started HTTP server on /127.0.0.1:${port}\n`);
 createServer((request, response) => {
+  if (request.url === "/crash") {
+    peer.cutStreams();
+    process.kill(process.pid, "SIGKILL");
+  }
   let text = "";
   request.on("data", (part: Buffer) => (text += part.toString("utf8")));
   request.on("end", () => {
