@@ -43,7 +43,7 @@ test("keeps every command with its operands and flags", async () => {
   for (const name of names.filter((each) => each !== "up")) {
     const { code, stdout, stderr } = await run(...name.split(" "), "--help");
     assert.deepEqual([code, stderr], [0, ""], name);
-    const usage = new RegExp(`^usage: parley ${name} \\[options\\] ?(.*)$`, "im").exec(stdout)?.[1];
+    const usage = new RegExp(`^usage: (?:npx )?parley ${name} \\[options\\] ?(.*)$`, "im").exec(stdout)?.[1];
     const flags = [...stdout.matchAll(/^ {2}((?:-\w, )?--[a-z-]+(?: <\S+>)?) {2,}\S/gm)].map(([, flag = ""]) => flag);
     forms[name] = { operands: usage, flags: flags.toSorted() };
   }
