@@ -610,7 +610,7 @@ test("lists checkpoints newest first, with time, user text and number of files",
     checkpoints.map(({ at: _at, ...rest }) => rest),
     [
       { checkpointId, kind: "rewind", text: "", files: 2 },
-      { checkpointId: first.turnId, kind: "turn", text: "long ".repeat(30).slice(0, 80), files: 2 },
+      { checkpointId: first.turnId, kind: "turn", text: `${"long ".repeat(30).slice(0, 79)}…`, files: 2 },
     ],
   );
   assert.ok(checkpoints.every((each) => !Number.isNaN(Date.parse(each.at))));
