@@ -129,6 +129,9 @@ test("does not affect the owner's turn and session when a guest of the group sen
     chat: group,
   });
   await appears("begun");
+  // The store sets the title of a session when it is first shown.
+  const listed = await apiClient(cluster.httpUrls, cluster.token).fetch("/api/sessions");
+  await listed.body?.cancel();
   const sessionsBefore = await database.query("SELECT id, key, title, status FROM parley.sessions WHERE key LIKE $1", [
     `telegram:main:${group}%`,
   ]);

@@ -34,7 +34,7 @@ export class SimpleEvents {
     const news = this.#calls.event(event);
     const text = this.#visibleText.event(event, news);
     const converted: SimpleEvent[] = [
-      ...news.map(wordOf),
+      ...news.map(toolEventOf),
       ...(text === "" ? [] : [{ type: "token", data: text } as const]),
     ];
     if (event.type !== "turn.finished") return converted;
@@ -43,7 +43,7 @@ export class SimpleEvents {
   }
 }
 
-function wordOf(news: ToolCallUpdate): SimpleEvent {
+function toolEventOf(news: ToolCallUpdate): SimpleEvent {
   const { id, tool: name, input } = news;
   if (news.news === "started") return { type: "tool_call", data: { id, name, input } };
   return { type: "tool_result", data: { id, name, content: news.content, is_error: news.isError } };

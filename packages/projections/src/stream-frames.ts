@@ -68,7 +68,7 @@ export class StreamFrames {
     }
     const turnId = event.type === "message" ? event.message.turnId : event.turnId;
     const turn = this.#turnOf(turnId);
-    const news = turn.calls.event(event).flatMap((update) => [wordOf(update), ...this.#ended(update)]);
+    const news = turn.calls.event(event).flatMap((update) => [toolFrameOf(update), ...this.#ended(update)]);
     switch (event.type) {
       case "turn.started":
         turn.attempt = event.attempt;
@@ -212,7 +212,7 @@ function agent(event: string, data: Readonly<Record<string, unknown>>): StreamFr
   return { type: "event", category: "agent", event, data };
 }
 
-function wordOf(news: ToolCallUpdate): StreamFrame {
+function toolFrameOf(news: ToolCallUpdate): StreamFrame {
   const call = { tool_use_id: news.id, tool: news.tool };
   if (news.news === "started") return agent("tool_call", { ...call, input: news.input });
   const preview = news.content.slice(0, previewLength);

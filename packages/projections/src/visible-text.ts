@@ -27,7 +27,7 @@ export class VisibleText {
         this.#text.restart();
         return "";
       case "text.delta":
-        return this.#streams ? this.#tell(this.#text.delta(event.step, event.attempt, event.text)) : "";
+        return this.#streams ? this.#emit(this.#text.delta(event.step, event.attempt, event.text)) : "";
       case "turn.finished":
         return this.#end(event.text, event.exitReason === "end_turn" || event.exitReason === "stop_sequence");
       default:
@@ -45,29 +45,29 @@ export class VisibleText {
 
   #called(call: ToolCallUpdate): string {
     if (call.news !== "finished" || call.isError || !messageTools.has(call.tool)) return "";
-    const text = saidHere(call.input);
+    const text = messageText(call.input);
     if (text === "") return "";
     this.#texts.push(text);
-    return this.#tell(this.#any ? `\n\n${text}` : text);
+    return this.#emit(this.#any ? `\n\n${text}` : text);
   }
 
   #end(text: string, ended: boolean): string {
-    if (this.#mode === "final_text") return this.#tell(this.#text.finish(text));
+    if (this.#mode === "final_text") return this.#emit(this.#text.finish(text));
     if (this.#texts.includes(text)) return "";
-    if (this.#mode === "both") return this.#tell(this.#text.finish(text));
+    if (this.#mode === "both") return this.#emit(this.#text.finish(text));
     // Texts of the loop are always shown; the model's answer only when the tool has sent nothing.
     if (ended && (this.#texts.length > 0 || this.#rule.unspoken === "log")) return "";
-    return this.#tell(this.#any && text !== "" ? `\n\n${text}` : text);
+    return this.#emit(this.#any && text !== "" ? `\n\n${text}` : text);
   }
 
-  #tell(text: string): string {
+  #emit(text: string): string {
     this.#any ||= text !== "";
     return text;
   }
 }
 
 /** The text of a `message` call to this conversation; empty when it goes to another one. */
-function saidHere(input: string): string {
+function messageText(input: string): string {
   const value = jsonOr(input);
   if (typeof value !== "object" || value === null) return "";
   if ("to" in value || "chat_id" in value) return "";

@@ -213,7 +213,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
 
   let draining = false;
   const subscriptions = [
-    bus.subscribe(leaderChanged, {}, ({ epoch }) => epochs.hear(epoch)),
+    bus.subscribe(leaderChanged, {}, ({ epoch }) => epochs.observe(epoch)),
     bus.subscribe(toolCancel, {}, (event) => calls.cancel(event)),
   ];
   const served = [

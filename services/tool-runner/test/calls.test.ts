@@ -84,7 +84,7 @@ test("retries the same settlement until the store accepts it, even after a takeo
     settle: async (input) => {
       const code = answers[offers.length];
       offers.push(input);
-      if (offers.length === 3) epochs.hear(7);
+      if (offers.length === 3) epochs.observe(7);
       if (code !== undefined) throw new WireError(code, "not now");
       return step({ state: input.state, result: input.result });
     },

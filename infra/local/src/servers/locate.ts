@@ -50,14 +50,14 @@ export async function findServer(
   const key = `${what} ${cacheDir}`;
   let search = found.get(key);
   if (search === undefined) {
-    search = look(KNOWN[what], cacheDir, log);
+    search = locate(KNOWN[what], cacheDir, log);
     found.set(key, search);
     search.catch(() => found.delete(key));
   }
   return search;
 }
 
-async function look(known: Known, cacheDir: string, log?: (line: string) => void): Promise<string> {
+async function locate(known: Known, cacheDir: string, log?: (line: string) => void): Promise<string> {
   for (const command of known.commands) {
     const path = onPath(command);
     if (path !== null && (await newEnough(path, known))) return path;
@@ -135,8 +135,8 @@ export function onPath(command: string): string | null {
 }
 
 async function newEnough(path: string, { version, oldest: [major, minor] }: Known): Promise<boolean> {
-  const [, hisMajor, hisMinor] = version.exec((await run(path, ["--version"])).stdout) ?? [];
-  return Number(hisMajor) > major || (Number(hisMajor) === major && Number(hisMinor) >= minor);
+  const [, itsMajor, itsMinor] = version.exec((await run(path, ["--version"])).stdout) ?? [];
+  return Number(itsMajor) > major || (Number(itsMajor) === major && Number(itsMinor) >= minor);
 }
 
 /** The path of bubblewrap; null if it is not available. The cluster then runs without it, and `exec` reports its isolation. */

@@ -90,7 +90,7 @@ export class Conversation implements LinkListener {
     this.#queue.push({ kind: "connected", again });
     this.#subscriptions.resubscribe(again);
     for (const message of this.#sent.all()) if (message.messageId === null) this.#sendMessage(message);
-    if (again) void this.#lookUpAll();
+    if (again) void this.#refreshAll();
     if (this.#cancelWanted) this.#sendCancel();
     void this.#pump();
   }
@@ -128,14 +128,14 @@ export class Conversation implements LinkListener {
         this.#subscriptions.unsubscribeOthers();
         if (this.#cancelWanted) this.#sendCancel();
         // Sent before the connection broke: its turn may have started or ended meanwhile.
-        if (frame.duplicate) void this.#lookUpAll();
+        if (frame.duplicate) void this.#refreshAll();
         break;
       }
       case "command":
         this.#listener.frame(frame);
         this.#sent.get(frame.id)?.settle({ state: "command", text: frame.text });
         // It may have cancelled queued messages, which no event reports.
-        if (this.#sent.hasWaiting) void this.#lookUpAll();
+        if (this.#sent.hasWaiting) void this.#refreshAll();
         break;
       case "error": {
         this.#listener.frame(frame);
@@ -145,7 +145,7 @@ export class Conversation implements LinkListener {
       case "cancelled":
         this.#listener.frame(frame);
         this.#cancelWanted = false;
-        if (frame.cancelledQueued > 0) void this.#lookUpAll();
+        if (frame.cancelledQueued > 0) void this.#refreshAll();
         break;
       case "pong":
         break;
@@ -227,7 +227,7 @@ export class Conversation implements LinkListener {
     this.#turns.markForeign(turnId); // later events of it are ignored
     this.#sent.settleTurn(turnId, { state: outcomeOf(event.state), text: event.text });
     // Cancelled by somebody else, together with this turn.
-    if (this.#sent.hasWaiting && event.state === "cancelled") void this.#lookUpAll();
+    if (this.#sent.hasWaiting && event.state === "cancelled") void this.#refreshAll();
   }
 
   /** It is unknown which messages this turn answers: look up the messages that have no turn yet. */
@@ -251,7 +251,7 @@ export class Conversation implements LinkListener {
   }
 
   /** Settles messages that will get no turn, or whose turn ended while there was no connection. */
-  async #lookUpAll(): Promise<void> {
+  async #refreshAll(): Promise<void> {
     for (const message of this.#sent.all()) {
       if (message.messageId === null) continue;
       const { state, turn } = await this.#stateOf(message.messageId);

@@ -51,12 +51,12 @@ const nats: ServerKind = {
 };
 
 export const serverChecks: readonly Check[] = [
-  { id: "postgres", run: (context) => look(context, postgres, context.home.state?.databaseUrl, askPostgres) },
-  { id: "redis", run: (context) => look(context, redis, context.home.state?.redisUrl, askRedis) },
-  { id: "nats", run: (context) => look(context, nats, context.home.state?.natsUrl, askNats) },
+  { id: "postgres", run: (context) => checkServer(context, postgres, context.home.state?.databaseUrl, askPostgres) },
+  { id: "redis", run: (context) => checkServer(context, redis, context.home.state?.redisUrl, askRedis) },
+  { id: "nats", run: (context) => checkServer(context, nats, context.home.state?.natsUrl, askNats) },
 ];
 
-async function look(
+async function checkServer(
   { home, explicitUrl }: DoctorContext,
   kind: ServerKind,
   url: string | undefined,

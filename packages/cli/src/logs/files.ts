@@ -39,24 +39,24 @@ function sources(folder: string): string[] {
 /** Reports each new line of all logs, including logs created later. Ends with the signal. */
 export async function followLogs(
   folder: string,
-  hear: (record: LogRecord) => void,
+  onRecord: (record: LogRecord) => void,
   signal: AbortSignal,
 ): Promise<void> {
   const tails = new Map<string, Tail>();
-  const look = (atEnd: boolean): void => {
+  const readNew = (atEnd: boolean): void => {
     for (const source of sources(folder)) {
       let tail = tails.get(source);
       if (tail === undefined) {
         tail = new Tail(join(folder, `${source}.log`), source, atEnd);
         tails.set(source, tail);
       }
-      for (const record of tail.read()) hear(record);
+      for (const record of tail.read()) onRecord(record);
     }
   };
-  look(true);
+  readNew(true);
   const { promise, resolve } = Promise.withResolvers<void>();
-  const watcher = watch(folder, () => look(false));
-  const timer = setInterval(() => look(false), lookEveryMs);
+  const watcher = watch(folder, () => readNew(false));
+  const timer = setInterval(() => readNew(false), lookEveryMs);
   signal.addEventListener("abort", () => resolve(), { once: true });
   if (signal.aborted) resolve();
   await promise;

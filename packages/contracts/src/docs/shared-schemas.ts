@@ -40,7 +40,7 @@ interface Found {
 
 function largestRepeated(forest: readonly Json[]): Found | null {
   const found = new Map<string, Found>();
-  const look = (value: Json, field: string): void => {
+  const visit = (value: Json, field: string): void => {
     if (typeof value !== "object" || value === null) return;
     const json = JSON.stringify(value);
     if (json.length < worthANameChars) return;
@@ -49,10 +49,10 @@ function largestRepeated(forest: readonly Json[]): Found | null {
       const called = before?.called || (kindOf(value) ?? field);
       found.set(json, { json, schema: value, called, count: (before?.count ?? 0) + 1 });
     }
-    for (const [key, each] of Object.entries(value)) look(each, nameAt(value, key, field));
+    for (const [key, each] of Object.entries(value)) visit(each, nameAt(value, key, field));
   };
   // A root occurs only once, but the values in it can repeat.
-  for (const tree of forest) look(tree, "");
+  for (const tree of forest) visit(tree, "");
   return [...found.values()]
     .filter(({ count, called }) => count > 1 && called !== "")
     .reduce<Found | null>((best, each) => (best === null || each.json.length > best.json.length ? each : best), null);

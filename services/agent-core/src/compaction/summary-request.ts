@@ -116,11 +116,11 @@ function clipped(text: string): string {
 const speakers = { user: "User", assistant: "Assistant", tool: "Tools" };
 
 function transcriptLine(message: Message): string {
-  const texts = message.parts.flatMap((part) => spokenPart(part));
+  const texts = message.parts.flatMap((part) => textOfPart(part));
   return texts.length === 0 ? "" : `${speakers[message.role]}: ${texts.join("\n")}`;
 }
 
-function spokenPart(part: Part): string[] {
+function textOfPart(part: Part): string[] {
   switch (part.type) {
     case "text":
       return part.text.trim() === "" ? [] : [part.text];

@@ -30,10 +30,10 @@ export function mayTakeOver(
   if (seen.holder === null) return false;
   if (seen.released === seen.holder || seen.absent === seen.holder) return true;
   // A previous instance of this replica has certainly ended.
-  const ownEarlierLife =
+  const isPreviousInstance =
     seen.holder.startsWith(`${self.replica}/`) && seen.holder !== ownerName(self.replica, self.incarnation);
   // A new leader gets the same time before it counts as silent: it first has to request its epoch from the store.
-  return ownEarlierLife || seen.now - Math.max(seen.lastAnswerAt, seen.heldSince) >= times.silentMs;
+  return isPreviousInstance || seen.now - Math.max(seen.lastAnswerAt, seen.heldSince) >= times.silentMs;
 }
 
 /** Why the lock was taken from its holder, for the log. */

@@ -75,7 +75,7 @@ export async function receive(
       if (done || builder.done) return;
     }
   } finally {
-    void letGo(reader, builder.done);
+    void releaseReader(reader, builder.done);
   }
 }
 
@@ -96,7 +96,7 @@ async function receiveWhole(
 }
 
 /** Reading a stream to its end makes its connection reusable; after the last event that may take only briefly. */
-async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: boolean): Promise<void> {
+async function releaseReader(reader: ReadableStreamDefaultReader<Uint8Array>, finished: boolean): Promise<void> {
   // If cancelling fails, the stream is closed already.
   const cancel = () => void reader.cancel().catch(() => undefined);
   if (!finished) {

@@ -114,7 +114,7 @@ export function decidePermission(requested: ParsedCall, context: PermissionConte
   });
   const needsYes = (step: PermissionStep, why: string, rule: string | null = null): PermissionDecision => {
     if (hook !== undefined) return decide(hook.decision, "hook", hook.reason);
-    const verdict = askVerdict(mode, context.canAsk);
+    const verdict = verdictWhenAsked(mode, context.canAsk);
     return { ...decide(verdict.decision, step, `${why}${verdict.outcome}`, rule), hookMayAnswer: true };
   };
 
@@ -173,7 +173,7 @@ function gateOf({ tool }: ParsedCall, context: PermissionContext, changesNothing
   return null;
 }
 
-function askVerdict(mode: PermissionMode, canAsk: boolean): { decision: "ask" | "deny"; outcome: string } {
+function verdictWhenAsked(mode: PermissionMode, canAsk: boolean): { decision: "ask" | "deny"; outcome: string } {
   if (mode === "dont_ask") {
     return { decision: "deny", outcome: " Not run: this session does not request approval." };
   }

@@ -52,7 +52,7 @@ export function buildPrompt(messages: readonly Message[], headings?: MessageHead
     }
     answer(new Map());
     if (message.role === "user") {
-      push("user", [...messageHeader(message, headings), ...saying(message.parts)]);
+      push("user", [...messageHeader(message, headings), ...withoutToolParts(message.parts)]);
     } else if (says(message.parts)) {
       push("assistant", withoutFinish(message.parts));
       open = uniqueCalls(message.parts);
@@ -65,7 +65,7 @@ export function buildPrompt(messages: readonly Message[], headings?: MessageHead
 }
 
 /** A user's parts. The API refuses whitespace-only text, so a placeholder replaces it. */
-function saying(parts: readonly Part[]): Part[] {
+function withoutToolParts(parts: readonly Part[]): Part[] {
   const kept = parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
   if (kept.length === 0) return [{ type: "text", text: "(an empty message)" }];
   const quotes = kept.filter((part) => part.type === "quote");

@@ -131,7 +131,7 @@ export class DocumentCache {
         const version = this.#known.get(path)?.version ?? 0;
         const isNewest = kept !== undefined && kept.version >= version && kept.untrusted !== unknownLines;
         const document = isNewest ? kept : await this.#read(path, undefined);
-        if (kept !== undefined && document !== kept) this.#keepOlder(kept);
+        if (kept !== undefined && document !== kept) this.#storeVersion(kept);
         if (document !== null) documents.push(document);
         isSame &&= document === kept;
       }
@@ -160,12 +160,12 @@ export class DocumentCache {
     const kept = this.#older.get(`${version} ${path}`);
     if (kept !== undefined) return kept;
     const document = await this.#read(path, version);
-    this.#keepOlder(document ?? { path, version });
+    this.#storeVersion(document ?? { path, version });
     return document;
   }
 
   /** Caches a replaced version for `at`. A version without content removed the document or never existed. */
-  #keepOlder(document: PromptDocument | Pick<PromptDocument, "path" | "version">): void {
+  #storeVersion(document: PromptDocument | Pick<PromptDocument, "path" | "version">): void {
     this.#older.set(`${document.version} ${document.path}`, "content" in document ? document : null);
     const [oldest] = this.#older.keys();
     if (this.#older.size > olderKept && oldest !== undefined) this.#older.delete(oldest);

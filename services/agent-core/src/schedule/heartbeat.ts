@@ -115,7 +115,7 @@ export class HeartbeatRunner {
     const slot = slotOf(now, settings.every_minutes);
     if (slot === this.#done) return;
     if (now - slot <= graceMs && isActive(settings.active_hours, timeZone, now)) {
-      const { outcome } = await this.#beat(new Date(slot).toISOString(), settings.skip_when_busy);
+      const { outcome } = await this.#runOnce(new Date(slot).toISOString(), settings.skip_when_busy);
       log.debug({ outcome, dueAt: new Date(slot).toISOString() }, "heartbeat run");
     }
     this.#done = slot;
@@ -123,10 +123,10 @@ export class HeartbeatRunner {
 
   /** Runs the heartbeat at a person's request, regardless of the active hours. */
   byHand(opId: string): Promise<Outcome> {
-    return this.#beat(`hand:${opId}`, this.#deps.settings.skip_when_busy);
+    return this.#runOnce(`hand:${opId}`, this.#deps.settings.skip_when_busy);
   }
 
-  async #beat(slot: string, skipWhenBusy: boolean): Promise<Outcome> {
+  async #runOnce(slot: string, skipWhenBusy: boolean): Promise<Outcome> {
     const { log, leaderStore, settings } = this.#deps;
     const { document: kept } = await leaderStore.request(
       store.documentGet,

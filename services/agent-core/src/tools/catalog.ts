@@ -54,11 +54,11 @@ export class ToolCatalog {
    */
   async refresh(): Promise<void> {
     this.#again = this.#asking !== undefined;
-    this.#asking ??= this.#askToTheEnd().finally(() => (this.#asking = undefined));
+    this.#asking ??= this.#requestUntilAnswered().finally(() => (this.#asking = undefined));
     await this.#asking;
   }
 
-  async #askToTheEnd(): Promise<void> {
+  async #requestUntilAnswered(): Promise<void> {
     do {
       this.#again = false;
       await this.#ask();

@@ -21,19 +21,19 @@ const maxSummaryChars = 120;
 /** The tools, one line each, sorted by name and grouped by MCP server. */
 export function listDeferred(tools: readonly ToolDescriptor[]): string {
   const servers = Map.groupBy(tools, ({ name }) => /^mcp__(.+?)__/.exec(name)?.[1] ?? "");
-  const own = (servers.get("") ?? []).map(toldLine);
+  const own = (servers.get("") ?? []).map(summaryLine);
   const theirs = [...servers].flatMap(([server, those]) => {
     if (server === "") return [];
     const isListed = those.length <= maxToldOfServer;
     return [
       `Tools of the server ${server}:`,
-      ...(isListed ? those.map(toldLine) : [those.map(({ name }) => name).join(", ")]),
+      ...(isListed ? those.map(summaryLine) : [those.map(({ name }) => name).join(", ")]),
     ];
   });
   return [...own, ...theirs].join("\n");
 }
 
-function toldLine({ name, summary }: ToolDescriptor): string {
+function summaryLine({ name, summary }: ToolDescriptor): string {
   const line = summary.replaceAll(/\s+/g, " ").trim().replace(/\.$/, "");
   const short = line.length > maxSummaryChars ? `${line.slice(0, maxSummaryChars)}…` : line;
   return short === "" ? `- ${name}` : `- ${name}: ${short}`;

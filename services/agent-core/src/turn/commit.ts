@@ -201,10 +201,10 @@ export async function showRecord(turn: WritableTurn, deps: TurnDeps, record: Vie
 
 function finishOf(turn: WritableTurn, finish: Finish): Finish {
   const { claimed } = turn;
-  const saidHere = textsSent(turn, true);
+  const textsSentHere = textsSent(turn, true);
   return claimed.parent === null
-    ? endWithAnswer(finish, outputOf(turn), saidHere)
-    : endWithReport(finish, saidHere, claimed.sessionId);
+    ? endWithAnswer(finish, outputOf(turn), textsSentHere)
+    : endWithReport(finish, textsSentHere, claimed.sessionId);
 }
 
 function settledField({ unsettled }: WritableTurn): { settled?: WritableTurn["unsettled"] } {

@@ -84,7 +84,7 @@ export async function pollUtterances(
     if (page.ended !== null) return { state: "failed", problem: page.ended };
     await pause(pauseMs, awake);
   }
-  const problem = await tellServer();
+  const problem = await notifyServer();
   faultPoint("voice.after_stop");
   return { state: "stopped", problem };
 
@@ -101,7 +101,7 @@ export async function pollUtterances(
   }
 
   /** The problem, or null on success. */
-  async function tellServer(): Promise<string | null> {
+  async function notifyServer(): Promise<string | null> {
     for (let tried = 1; ; tried++) {
       try {
         await stt.call(place, "stop", { session_id: sttSessionId }, signal);

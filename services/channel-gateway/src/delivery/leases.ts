@@ -150,7 +150,7 @@ export class Lease {
     }
     const closed = await Promise.race([connected.then(() => true), delay(closeMs, false, { ref: false })]);
     this.#work.released();
-    this.#tell(lease);
+    this.#notifyListeners(lease);
     // A connection that may still be open keeps its lease until the lease expires.
     if (closed) await this.#release(lease);
     else this.#deps.log.error({ lease: this.name }, "connection not closed in time: its lease expires by itself");
@@ -176,7 +176,7 @@ export class Lease {
     }
   }
 
-  #tell(lease: Held): void {
+  #notifyListeners(lease: Held): void {
     const { reason } = lease.signal as { reason: unknown };
     const text = reason instanceof Error ? reason.message : "unknown";
     if (isGiveUpReason(text)) this.#deps.events.leaseReleased(this.name);

@@ -104,7 +104,7 @@ async function keepDelivery(
   };
   try {
     const kept = await deps.inbound.store(input);
-    if (settings.note && input.thread !== "main") await leaveNote(deps, input, text, kept.sessionId);
+    if (settings.note && input.thread !== "main") await storeNote(deps, input, text, kept.sessionId);
     return kept;
   } catch (error) {
     // The indentation may have made the message too large.
@@ -116,7 +116,7 @@ async function keepDelivery(
 const maxNoteChars = 300;
 
 /** Stores a note in the owner's thread, once for each delivery. When that fails, the sender repeats the delivery. */
-async function leaveNote(deps: HttpDeps, input: AuthorizedInput, text: string, sessionId: string): Promise<void> {
+async function storeNote(deps: HttpDeps, input: AuthorizedInput, text: string, sessionId: string): Promise<void> {
   await deps.inbound.store({
     ...input,
     externalId: `note:${input.externalId}`,

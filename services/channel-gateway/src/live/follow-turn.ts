@@ -67,10 +67,10 @@ export async function followTurn(
     if (expected !== undefined) follower.listen(expected);
     const kept = await store();
     deps.sessions.remember(sessionKey, kept.sessionId);
-    const heardAll = (expected === kept.sessionId || deps.live.hasBeginning(kept.sessionId)) && !kept.duplicate;
+    const isComplete = (expected === kept.sessionId || deps.live.hasBeginning(kept.sessionId)) && !kept.duplicate;
     if (expected !== kept.sessionId) follower.listen(kept.sessionId);
     listener?.kept(kept);
-    follower.begin(kept.inboxId, heardAll);
+    follower.begin(kept.inboxId, isComplete);
     return { kept, end: follower.end };
   } catch (error) {
     follower.close();
@@ -112,20 +112,20 @@ class Follower {
     this.#early = [];
     this.#watch = this.#deps.live.watch(sessionId, (event) => {
       if (this.#inboxId === undefined) this.#early.push(event);
-      else this.#hear(event);
+      else this.#onEvent(event);
     });
   }
 
-  /** Sets our inbox row. `heardAll`: no event of the row can have been missed so far. */
-  begin(inboxId: string, heardAll: boolean): void {
+  /** Sets our inbox row. `isComplete`: no event of the row can have been missed so far. */
+  begin(inboxId: string, isComplete: boolean): void {
     this.#inboxId = inboxId;
     if (this.#signal.aborted) this.#abort();
     else this.#signal.addEventListener("abort", this.#abort, { once: true });
     this.#repair = this.#deps.live.onRepair(() => void this.#ask());
     const early = this.#early;
     this.#early = [];
-    for (const event of early) this.#hear(event);
-    if (!heardAll) void this.#ask();
+    for (const event of early) this.#onEvent(event);
+    if (!isComplete) void this.#ask();
   }
 
   close(): void {
@@ -143,13 +143,13 @@ class Follower {
     );
   };
 
-  #hear(event: SessionEvent): void {
+  #onEvent(event: SessionEvent): void {
     if (this.#closed) return;
     if (event.type === "turn.started") {
       if (this.#inboxId !== undefined && event.inboxIds.includes(this.#inboxId)) this.#turnId = event.turnId;
     }
     if (this.#turnId === undefined) {
-      this.#hearOther(event);
+      this.#onOtherTurn(event);
       return;
     }
     if (event.type === "message") {
@@ -164,7 +164,7 @@ class Follower {
   }
 
   /** A user message within another turn may be ours, because it joined that turn. The end of that turn may settle ours as well. */
-  #hearOther(event: SessionEvent): void {
+  #onOtherTurn(event: SessionEvent): void {
     const turnId = event.type === "message" ? event.message.turnId : event.turnId;
     const isUserMessage = event.type === "message" && event.message.role === "user";
     const joined = isUserMessage && turnId === this.#otherTurn;

@@ -16,12 +16,12 @@ export interface StreamDeps {
 
 const pageSize = 200;
 /** Beyond this many buffered events the buffer is discarded, and the events are read from the store. */
-const maxWaiting = 2_000;
+const maxBuffered = 2_000;
 /** Pause after a failed read. */
 const retryMs = 500;
 /** An idle session is re-read only on every n-th repair, because it rarely loses events. */
 const idleRepairEvery = 15;
-const rememberedEnds = 32;
+const maxEndedTurns = 32;
 
 /** The streams of this process, one per watched session. */
 export class SessionStreams {
@@ -66,16 +66,16 @@ export class SessionStream {
   readonly #deps: StreamDeps;
   readonly #listeners = new Set<FrameListener>();
   /** Recently ended turns; later live events about them are dropped. */
-  readonly #ended = new Set<string>();
+  readonly #endedTurns = new Set<string>();
   #position = 0;
   #runningTurn: string | null = null;
   #reading = true;
   /** The first listener has been added. */
   #hasBegun = false;
   #closed = false;
-  #waiting: SessionEvent[] = [];
+  #buffered: SessionEvent[] = [];
   /** Events buffered before the current read started; the read returns everything that precedes them, so their gaps are final. */
-  #heardBefore = 0;
+  #bufferedBeforeRead = 0;
   #overflowed = false;
   #repairs = 0;
   #watch: Watch | undefined;
@@ -98,8 +98,8 @@ export class SessionStream {
    */
   async open(fromTheFirst: boolean): Promise<void> {
     const isNew = fromTheFirst && this.#deps.live.hasBeginning(this.sessionId);
-    this.#watch = this.#deps.live.watch(this.sessionId, (event) => this.#hear(event), isNew);
-    this.#repair = this.#deps.live.onRepair((reason) => this.#mend(reason));
+    this.#watch = this.#deps.live.watch(this.sessionId, (event) => this.#onEvent(event), isNew);
+    this.#repair = this.#deps.live.onRepair((reason) => this.#onRepairDue(reason));
     if (isNew) return;
     const { session } = await this.#deps.bus.request(store.sessionGet, { sessionId: this.sessionId });
     if (session === null) throw new WireError("NOT_FOUND", `there is no session "${this.sessionId}"`);
@@ -123,35 +123,35 @@ export class SessionStream {
     clearTimeout(this.#retry);
     this.#watch?.close();
     this.#repair?.close();
-    this.#waiting = [];
+    this.#buffered = [];
   }
 
-  #hear(event: SessionEvent): void {
-    if (this.#reading) this.#wait(event);
-    else if (!this.#pass(event, false)) {
-      this.#wait(event);
+  #onEvent(event: SessionEvent): void {
+    if (this.#reading) this.#buffer(event);
+    else if (!this.#deliver(event, false)) {
+      this.#buffer(event);
       void this.#read();
     }
   }
 
-  #wait(event: SessionEvent): void {
-    if (this.#waiting.length >= maxWaiting) {
-      this.#waiting = [];
-      this.#heardBefore = 0;
+  #buffer(event: SessionEvent): void {
+    if (this.#buffered.length >= maxBuffered) {
+      this.#buffered = [];
+      this.#bufferedBeforeRead = 0;
       this.#overflowed = true;
     }
-    this.#waiting.push(event);
+    this.#buffered.push(event);
   }
 
   /** Emits an event; returns false when durable events before it are missing. `anyGap`: the store has no missing events. */
-  #pass(event: SessionEvent, anyGap: boolean): boolean {
+  #deliver(event: SessionEvent, anyGap: boolean): boolean {
     if ("seq" in event) {
       if (event.seq <= this.#position) return true;
       if (event.seq > this.#position + 1 && !anyGap) return false;
       this.#emitDurable(event);
       return true;
     }
-    if (this.#ended.has(event.turnId)) return true;
+    if (this.#endedTurns.has(event.turnId)) return true;
     if (event.type === "turn.started") this.#runningTurn = event.turnId;
     this.#emit(event);
     return true;
@@ -161,10 +161,10 @@ export class SessionStream {
     this.#position = event.seq;
     if (event.type === "turn.finished") {
       this.#runningTurn = null;
-      this.#ended.add(event.turnId);
-      if (this.#ended.size > rememberedEnds) {
-        for (const oldest of this.#ended) {
-          this.#ended.delete(oldest);
+      this.#endedTurns.add(event.turnId);
+      if (this.#endedTurns.size > maxEndedTurns) {
+        for (const oldest of this.#endedTurns) {
+          this.#endedTurns.delete(oldest);
           break;
         }
       }
@@ -178,7 +178,7 @@ export class SessionStream {
     for (const listener of this.#listeners) listener(frame);
   }
 
-  #mend(reason: RepairReason): void {
+  #onRepairDue(reason: RepairReason): void {
     this.#repairs++;
     if (this.#reading) return;
     if (reason === "changed" || this.#runningTurn !== null || this.#repairs % idleRepairEvery === 0) void this.#read();
@@ -187,7 +187,7 @@ export class SessionStream {
   /** Reads the durable events after the position from the store, then releases the buffered events. */
   async #read(): Promise<void> {
     this.#reading = true;
-    this.#heardBefore = this.#waiting.length;
+    this.#bufferedBeforeRead = this.#buffered.length;
     try {
       for await (const event of readEvents(this.#deps.bus, this.sessionId, this.#position)) {
         if (this.#closed) return;
@@ -208,13 +208,13 @@ export class SessionStream {
       return;
     }
     this.#reading = false;
-    const waiting = this.#waiting;
-    const complete = this.#heardBefore;
-    this.#waiting = [];
-    this.#heardBefore = 0;
-    for (const [index, event] of waiting.entries()) {
-      if (!this.#pass(event, index < complete)) {
-        this.#waiting = waiting.slice(index);
+    const buffered = this.#buffered;
+    const complete = this.#bufferedBeforeRead;
+    this.#buffered = [];
+    this.#bufferedBeforeRead = 0;
+    for (const [index, event] of buffered.entries()) {
+      if (!this.#deliver(event, index < complete)) {
+        this.#buffered = buffered.slice(index);
         void this.#read();
         return;
       }

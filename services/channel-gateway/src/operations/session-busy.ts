@@ -16,12 +16,12 @@ export class SessionBusyError extends Error {
 }
 
 /** How many messages back the start of the running turn is searched. */
-const lookedAt = 200;
+const maxRows = 200;
 
 /** Returns the beginning of the message that started the running turn; null when it is unknown. */
 export async function busyText(bus: Bus, sessionId: string, turnId: string | null): Promise<string | null> {
   if (turnId === null) return null;
-  const range = { sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: lookedAt };
+  const range = { sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: maxRows };
   const { messages } = await bus.request(store.sessionMessages, range);
   const request = messages.find((message) => message.turnId === turnId && message.from !== undefined);
   return request === undefined ? null : oneLine(textOf(request.parts), 80);

@@ -33,7 +33,7 @@ const tooOld = `($1 > 0 AND s.status = 'archived' AND s.updated_at < now() - $1 
   OR $2 > 0 AND s.single_call AND s.updated_at < now() - $2 * interval '1 day')`;
 
 /** A voice session belongs to the session that its route is bound to. */
-const spokenThere = `route IN (
+const voiceRouteOfSession = `route IN (
   SELECT route FROM parley.bindings WHERE session_id = ANY($1::uuid[])
   UNION ALL SELECT key FROM parley.sessions s WHERE id = ANY($1::uuid[]) AND NOT EXISTS (SELECT FROM parley.bindings b WHERE b.route = s.key))`;
 
@@ -78,7 +78,7 @@ async function remove(client: PoolClient, id: string, settings: SessionRetention
      UNION ALL SELECT FROM parley.outbox o JOIN parley.turns t ON t.id = o.turn_id
        WHERE t.session_id = ANY($1::uuid[]) AND o.state IN ('pending', 'sending')
      UNION ALL SELECT FROM parley.processes WHERE session_id = ANY($1::uuid[]) AND state = 'running'
-     UNION ALL SELECT FROM parley.voice_sessions WHERE ${spokenThere} AND state IN ('starting', 'listening', 'stopping')
+     UNION ALL SELECT FROM parley.voice_sessions WHERE ${voiceRouteOfSession} AND state IN ('starting', 'listening', 'stopping')
      LIMIT 1`,
     [ids],
   );
@@ -86,7 +86,7 @@ async function remove(client: PoolClient, id: string, settings: SessionRetention
   // Voice sessions before the bindings that identify them. Other dependent rows are deleted by foreign keys.
   const ofTurns = "turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($1::uuid[]))";
   for (const [table, condition] of [
-    ["voice_sessions", spokenThere],
+    ["voice_sessions", voiceRouteOfSession],
     ["outbox", ofTurns],
     ["questions", ofTurns],
     ["approvals", ofTurns],

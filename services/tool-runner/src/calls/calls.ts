@@ -80,7 +80,7 @@ export class Calls {
   /** Stops a call; if it has not arrived yet, it is stopped on arrival. */
   cancel(event: PayloadOf<typeof toolCancel>): void {
     if (event.epoch < this.#deps.epochs.highest) return;
-    this.#deps.epochs.hear(event.epoch);
+    this.#deps.epochs.observe(event.epoch);
     const key = callToken(event.turnId, event.n);
     const call = this.#running.get(key);
     if (call === undefined) this.#cancelled.set(key, true);

@@ -9,7 +9,7 @@ export class EpochGate {
   }
 
   /** Records an announced epoch. */
-  hear(epoch: number): void {
+  observe(epoch: number): void {
     this.#highest = Math.max(this.#highest, epoch);
   }
 
@@ -18,6 +18,6 @@ export class EpochGate {
     if (epoch < this.#highest) {
       throw new WireError("STALE_EPOCH", `epoch ${epoch} was superseded by epoch ${this.#highest}`);
     }
-    this.hear(epoch);
+    this.observe(epoch);
   }
 }

@@ -204,7 +204,7 @@ export class McpServers {
     const server = this.#serverOf(name);
     if (server === undefined) return undefined;
     const hidden = this.toolsOf(server.plan.name).some((each) => each.name === name && each.hidden);
-    return goneTool(name, server, hidden);
+    return missingTool(name, server, hidden);
   }
 
   async close(): Promise<void> {
@@ -252,7 +252,7 @@ function toolOf({ server, tool, descriptor }: Offered): Tool {
   };
 }
 
-function goneTool(name: string, server: McpServer, hidden: boolean): Tool {
+function missingTool(name: string, server: McpServer, hidden: boolean): Tool {
   return {
     descriptor: {
       name,

@@ -55,7 +55,7 @@ function body(report: CommandReport): string {
   return `${report.head.replace(/\n$/, "")}\n\n${notice}\n\n${report.tail.replace(/\n$/, "")}`;
 }
 
-const makeRoomFirst = "Delete files that are not needed before you write more: du -ah . | sort -h | tail";
+const freeSpaceHint = "Delete files that are not needed before you write more: du -ah . | sort -h | tail";
 
 function stopSentence(report: CommandReport, { timeoutSeconds, limits }: ExecConditions): string | undefined {
   if (report.stopped === undefined) return undefined;
@@ -65,8 +65,8 @@ function stopSentence(report: CommandReport, { timeoutSeconds, limits }: ExecCon
     output_limit: `Stopped: the command printed more than ${inMebibytes(limits.maxOutputBytes)}.`,
     process_limit: `Stopped: the command started more than ${limits.maxProcesses} processes.`,
     memory_limit: `Stopped: the command used more than ${inMebibytes(limits.maxMemoryBytes)} of memory.`,
-    workspace_full: `Stopped: the workspace exceeded its quota. ${makeRoomFirst}`,
-    disk_full: `Stopped: the disk of the workspace is nearly full. ${makeRoomFirst}`,
+    workspace_full: `Stopped: the workspace exceeded its quota. ${freeSpaceHint}`,
+    disk_full: `Stopped: the disk of the workspace is nearly full. ${freeSpaceHint}`,
   } satisfies Record<StopReason, string>;
   return sentences[report.stopped];
 }

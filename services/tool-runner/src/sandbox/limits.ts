@@ -46,14 +46,14 @@ export function describeLimits(
   limits: ExecLimits,
   { counted, cpus, walled }: { counted: boolean; cpus: boolean; walled: boolean },
 ): string {
-  const looked = "by polling";
+  const polled = "by polling";
   const cpu = [
     ...(limits.maxCpus === undefined ? [] : [cpus ? "cgroup" : "max_cpus is not enforced here"]),
     ...(limits.maxCpuSeconds === undefined ? [] : ["rlimit per process"]),
   ];
   const held = {
-    memory: counted ? "cgroup" : `rlimit per process, ${looked}`,
-    processes: counted ? "cgroup" : walled ? `rlimit, ${looked}` : looked,
+    memory: counted ? "cgroup" : `rlimit per process, ${polled}`,
+    processes: counted ? "cgroup" : walled ? `rlimit, ${polled}` : polled,
     cpu: cpu.length === 0 ? "none" : cpu.join(", "),
     "file size": "rlimit per process",
     time: "clock",

@@ -123,11 +123,11 @@ export class CheckpointRecorder {
     } catch (error) {
       if (!(error instanceof WorkspaceError)) throw error;
       // Paths outside the workspace or below a file are ignored. Below a missing directory, the tool may create all parts.
-      return error.code === "not_found" ? this.#lookAbove(call, path, found) : undefined;
+      return error.code === "not_found" ? this.#captureParents(call, path, found) : undefined;
     }
   }
 
-  async #lookAbove(
+  async #captureParents(
     call: Required<CheckpointedCall>,
     path: string,
     found: Map<string, KeptFile>,

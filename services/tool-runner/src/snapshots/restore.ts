@@ -50,7 +50,7 @@ export function previewRestore(wanted: KeptFile, ground: Omit<RestoreContext, "k
     await using entry = await openWanted(wanted, ground.workspace, undefined);
     if (entry === undefined) {
       if (wanted.kind === "absent") throw asItWas();
-    } else await lookNow(entry, wanted, (each) => capture(each, digest, Number.POSITIVE_INFINITY));
+    } else await captureCurrent(entry, wanted, (each) => capture(each, digest, Number.POSITIVE_INFINITY));
     if ("sha256" in wanted && !(await ground.blobs.has(wanted.sha256))) throw missing();
   });
 }
@@ -60,7 +60,9 @@ export function restoreEntry(wanted: KeptFile, ground: RestoreContext): Promise<
     await using content = await contentOf(wanted, ground.blobs);
     await using entry = await openWanted(wanted, ground.workspace, wanted.kind === "absent" ? undefined : ground.keep);
     if (entry === undefined) throw asItWas();
-    const now = await lookNow(entry, wanted, (each) => capture(each, ground.blobs.put, Number.POSITIVE_INFINITY));
+    const now = await captureCurrent(entry, wanted, (each) =>
+      capture(each, ground.blobs.put, Number.POSITIVE_INFINITY),
+    );
     await ground.keep(now);
     await replace(entry, wanted, now, content, ground.mark);
   });
@@ -116,7 +118,11 @@ async function openWanted(
 }
 
 /** The current state. Throws Left when it equals the wanted state, or must not be replaced. */
-async function lookNow(entry: Entry, wanted: KeptFile, look: (entry: Entry) => Promise<KeptFile>): Promise<KeptFile> {
+async function captureCurrent(
+  entry: Entry,
+  wanted: KeptFile,
+  look: (entry: Entry) => Promise<KeptFile>,
+): Promise<KeptFile> {
   const now = await look(entry);
   if (now.kind === "untracked") {
     throw new RestoreSkippedError(

@@ -124,7 +124,7 @@ function sizeOf(content: string | Uint8Array): number {
 
 /** The changes of one operation. Throws PatchError or WorkspaceError when it does not apply. */
 async function plan(operation: PatchOperation, context: ToolContext): Promise<Change[]> {
-  const now = await look(operation.path, context);
+  const now = await currentContent(operation.path, context);
   const name = displayPath(operation.path);
   if (operation.kind === "add") {
     if (now.before !== null) throw new PatchError(`"${name}" already exists: update it, or delete it first.`);
@@ -142,7 +142,7 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
   }
   const after = { content, mode: before.mode };
   if (operation.to === undefined) return [{ ...now, after }];
-  const there = await look(operation.to, context);
+  const there = await currentContent(operation.to, context);
   if (there.path === now.path) throw new PatchError(`"${name}" cannot move to itself.`);
   if (there.before !== null)
     throw new PatchError(`"${name}" cannot move: "${displayPath(operation.to)}" already exists.`);
@@ -152,7 +152,7 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
   ];
 }
 
-async function look(path: string, context: ToolContext): Promise<Pick<Change, "path" | "before">> {
+async function currentContent(path: string, context: ToolContext): Promise<Pick<Change, "path" | "before">> {
   if (resolveDocument(path, context) !== undefined) {
     throw new PatchError(`"${displayPath(path)}" is a document: change it with edit or write.`);
   }

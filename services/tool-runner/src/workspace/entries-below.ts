@@ -20,14 +20,14 @@ export async function* entriesBelow(
   onError: (error: unknown) => undefined,
   device?: number,
 ): AsyncGenerator<FoundEntry> {
-  const look = async (path: string) => ({ path, stats: await lstat(join(folder, path)).catch(onError) });
+  const entryAt = async (path: string) => ({ path, stats: await lstat(join(folder, path)).catch(onError) });
   const waiting = [""];
   for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
     const listing = await opendir(join(folder, directory), { bufferSize: atOnce }).catch(onError);
     if (listing === undefined) continue;
     const above = directory === "" ? "" : `${directory}/`;
     for await (const names of batches(listing)) {
-      for (const { path, stats } of await Promise.all(names.map((name) => look(`${above}${name}`)))) {
+      for (const { path, stats } of await Promise.all(names.map((name) => entryAt(`${above}${name}`)))) {
         if (stats === undefined || (device !== undefined && stats.dev !== device)) continue;
         if (stats.isDirectory()) waiting.push(path);
         yield { path, stats };

@@ -56,7 +56,7 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
   };
   const send = (op: number, d: unknown): void => socket.send({ op, d });
   let acknowledged = true;
-  const beat = (): void => {
+  const sendHeartbeat = (): void => {
     acknowledged = false;
     send(1, options.storedSeq());
   };
@@ -64,7 +64,7 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
     // The first heartbeat after a random part of the interval, as Discord requires.
     await delay(intervalMs * Math.random(), undefined, { signal: ending.signal });
     for (;;) {
-      beat();
+      sendHeartbeat();
       await delay(intervalMs, undefined, { signal: ending.signal });
       // A process that was stalled still has to read what arrived in time.
       if (!acknowledged) await delay(lateReadMs, undefined, { signal: ending.signal });
@@ -78,7 +78,7 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
     if (op === 0 && typeof s === "number" && typeof t === "string") {
       if (t === "READY" || t === "RESUMED") clearTimeout(opening);
       options.onEvent({ type: t, seq: s, data: d });
-    } else if (op === 1) beat();
+    } else if (op === 1) sendHeartbeat();
     else if (op === 7) finish("lost", "Discord requested a new connection");
     else if (op === 9) finish(d === true ? "lost" : "session_lost", "Discord does not know the session");
     else if (op === 11) acknowledged = true;

@@ -165,7 +165,7 @@ export class IrcConnection {
     this.#later(this.#times.openWithinMs, () => {
       if (!this.#open) this.#end("the registration with the server timed out");
     });
-    this.#watchLife();
+    this.#watchLiveness();
   }
 
   #take(line: IrcLine): void {
@@ -235,7 +235,7 @@ export class IrcConnection {
     for (const command of commands) this.write(command);
   }
 
-  #watchLife(): void {
+  #watchLiveness(): void {
     const { pingAfterMs, deadAfterMs } = this.#times;
     let askedAt = 0;
     const look = (): void => {

@@ -51,7 +51,7 @@ export class OtherSessions {
     this.#announcements = deps.bus.subscribe(sessionEvent, {}, (event, { session = "" }) => {
       if ("seq" in event) this.#announce(session, event.seq);
     });
-    this.#sweep = setInterval(() => this.#leaveQuiet(performance.now()), quietMs);
+    this.#sweep = setInterval(() => this.#closeIdle(performance.now()), quietMs);
     this.#sweep.unref();
   }
 
@@ -103,7 +103,7 @@ export class OtherSessions {
     else joined.following = following;
   }
 
-  #leaveQuiet(nowMs: number): void {
+  #closeIdle(nowMs: number): void {
     for (const [sessionId, { announcedSeq, activeAtMs, following }] of this.#joined) {
       const hasAll = (this.#sentSeq.get(sessionId) ?? 0) >= announcedSeq;
       if (following === undefined || !hasAll || nowMs - activeAtMs < quietMs) continue;

@@ -45,11 +45,11 @@ export const noteHandlers = {
       if (note.text === null) return { answer: { status: "missing", reason: `there is no note ${input.path}` } };
       const { what } = input;
       const lines = linesOf(note.text);
-      const goes = (line: string, index: number) =>
+      const isRemoved = (line: string, index: number) =>
         what.by === "lines"
           ? index + 1 >= what.from && index + 1 <= what.to
           : line.toLowerCase().includes(what.text.toLowerCase());
-      const removed = lines.filter(goes);
+      const removed = lines.filter(isRemoved);
       if (removed.length === 0) {
         const reason =
           what.by === "lines"
@@ -58,7 +58,7 @@ export const noteHandlers = {
         return { answer: { status: "missing", reason } };
       }
       const text = lines
-        .filter((line, index) => !goes(line, index))
+        .filter((line, index) => !isRemoved(line, index))
         .map((line) => `${line}\n`)
         .join("");
       const saved = await save(client, context.memorySettings, input, note, text);

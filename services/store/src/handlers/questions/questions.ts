@@ -119,7 +119,7 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
     const { turn_id: turnId, n, raised } = question;
     const answer = textOf(JSON.parse(row.parts) as Part[]);
     const taken = raised
-      ? await tellRunner(client, question, answer, inboxId)
+      ? await notifyRunner(client, question, answer, inboxId)
       : await settleCall(client, question, chosen(answer, JSON.parse(question.body) as Body));
     if (!taken) return undefined;
     await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
@@ -138,7 +138,7 @@ interface OpenQuestion {
 }
 
 /** Stores the answer for the runner of the call, which builds the call's result from it. */
-async function tellRunner(
+async function notifyRunner(
   client: PoolClient,
   { turn_id: turnId, n }: OpenQuestion,
   answer: string,

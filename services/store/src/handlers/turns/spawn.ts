@@ -71,7 +71,7 @@ export const spawnHandlers = {
         const sessionId = idle ?? (await openSession(client, input, parent));
         const afterSeq = idle === undefined ? 0 : await positionOf(client, idle);
         await configure(client, input, sessionId, parent);
-        await giveTask(client, input, parent, sessionId);
+        await enqueueTask(client, input, parent, sessionId);
         wakes.push({ sessionId, priority: priorityOf.user });
         const settled = await settleStep(client, input, step, sessionId);
         const result: Output = { status: "started", sessionId, step: toolStepOf(settled), afterSeq };
@@ -195,7 +195,7 @@ function withRestrictionsOf(parent: SessionOverrides, child: SessionOverrides): 
   return { ...own, ...omitUndefined({ permissionMode, deny, ask, workspace }) };
 }
 
-async function giveTask(client: PoolClient, input: Input, parent: ParentRow, sessionId: string): Promise<void> {
+async function enqueueTask(client: PoolClient, input: Input, parent: ParentRow, sessionId: string): Promise<void> {
   const asker = JSON.parse(parent.sender) as Sender;
   const sender: Sender = {
     channel: "internal",

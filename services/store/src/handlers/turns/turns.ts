@@ -13,7 +13,7 @@ export const turnHandlers = {
   ...traceHandlers,
 
   async turnCancel({ database, bus }, input) {
-    const { running, cancelledQueued } = await takeBack(database, input);
+    const { running, cancelledQueued } = await cancelWaiting(database, input);
     const stopped = running === null ? [] : await stop(database, running);
     const turns = [...stopped, ...(await cancelChildren(database, stopped, input.background ? input.sessionId : null))];
     // A parked turn must be claimed again in order to end.
@@ -49,7 +49,7 @@ export const turnHandlers = {
  * Cancels queued input and finds the running turn at one moment: input claimed later was sent later and continues. A sub-agent's task is
  * not cancelled here, because its call waits for its end. A separate transaction, because a claim locks the session before the turn.
  */
-function takeBack(database: Database, { sessionId, turnId, queued, startedBy }: InputOf<typeof store.turnCancel>) {
+function cancelWaiting(database: Database, { sessionId, turnId, queued, startedBy }: InputOf<typeof store.turnCancel>) {
   const { trust = null, sender } = startedBy ?? {};
   const theirs = [trust, sender?.channel ?? null, sender?.account ?? null, sender?.contactId ?? null];
   return runTransaction(database, async (client) => {
