@@ -71,7 +71,7 @@ test("stays tainted when compaction has removed the page that the turn read", as
   await fixture.answer(turnId, false);
   const turn = await fixture.ended(messageId);
   assert.equal(turn.turnId, turnId);
-  assert.ok(turn.results.at(-1)?.isError, "the note is not written without a yes");
+  assert.ok(turn.results.at(-1)?.isError, "the note is not written without an approval");
 });
 
 test("stays tainted for the next leader when compaction has removed the page", async () => {

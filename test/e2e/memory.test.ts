@@ -101,13 +101,13 @@ const call = (tool: string, input: object) => `tool: ${tool} ${JSON.stringify(in
 
 // design: 000.19, 001.17, 000.25b
 test("finds, cites, reads and deletes a note that another conversation wrote", async () => {
-  const written = await turn(call("memory_store", { content: "The sundial stands in the walled yard." }));
+  const written = await turn(call("memory_store", { content: "The sundial is in the walled yard." }));
   const [place] = results(written.log);
   assert.match(place ?? "", /^Written to MEMORY\.md, line \d+\.$/);
   const found = await turn(call("memory_recall", { query: "sundial" }));
-  assert.match(results(found.log)[0] ?? "", /MEMORY\.md#L\d.*\n(?:> .*\n)*> - The sundial stands in the walled yard\./);
+  assert.match(results(found.log)[0] ?? "", /MEMORY\.md#L\d.*\n(?:> .*\n)*> - The sundial is in the walled yard\./);
   const read = await turn(call("memory_get", { path: "MEMORY.md" }));
-  assert.match(results(read.log)[0] ?? "", /\d+\t- The sundial stands in the walled yard\./);
+  assert.match(results(read.log)[0] ?? "", /\d+\t- The sundial is in the walled yard\./);
   const gone = await turn(call("memory_forget", { path: "MEMORY.md", text: "sundial" }));
   assert.match(results(gone.log)[0] ?? "", /Removed from MEMORY\.md:\n> - The sundial/);
   const missed = await turn(call("memory_get", { path: "MEMORY.md" }));

@@ -72,7 +72,7 @@ test("reports turns, cost and session as json, and continues the session with --
   assert.equal(result.total_cost_usd, 0);
   const second = await completed(["--output", "json", "--resume", result.session_id, "say: again"]);
   assert.equal(resultOf(second.stdout).session_id, result.session_id);
-  const third = await completed(["--output", "json", "--continue", "say: once more"]);
+  const third = await completed(["--output", "json", "--continue", "say: again"]);
   assert.equal(resultOf(third.stdout).session_id, result.session_id);
   const fresh = await completed(["--output", "json", "say: elsewhere"]);
   assert.notEqual(resultOf(fresh.stdout).session_id, result.session_id);

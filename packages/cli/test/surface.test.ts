@@ -1,5 +1,5 @@
 // What programs and people rely on: commands, operands, flags, exit codes, JSON keys and completion scripts. Texts may change, these may not.
-// `PARLEY_RECORD_SURFACE=1` writes `surface.json` anew after a deliberate change.
+// `PARLEY_RECORD_SURFACE=1` rewrites `surface.json` after a deliberate change.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -89,8 +89,8 @@ describe("files", { concurrency: 3 }, () => {
     await using peer = await startTelegramPeer();
     peer.sendFile(pdf("strange"), { kind: "document", caption: "open me" }, { from: 99 });
     peer.sendFile(pdf("aside"), { kind: "document", caption: "for the others" }, { from: 99, chat: -1001 });
-    peer.say("strangers: done");
-    await gatewayFor(peer, "strangers", "");
+    peer.say("unknown: done");
+    await gatewayFor(peer, "unknown", "");
     await peer.untilSent(1);
     assert.deepEqual(
       peer.calls.filter(({ method }) => method === "getFile" || method === "file"),

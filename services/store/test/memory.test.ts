@@ -46,13 +46,13 @@ describe("notes", () => {
   // design: 000.19
   test("a saved note is found at once with its lines, and no longer after its text changes", async () => {
     const turn = await turnOf("hello");
-    await put("memory/garden.md", "# Garden\n\nThe quince tree stands behind the shed.\n");
+    await put("memory/garden.md", "# Garden\n\nThe quince tree grows behind the shed.\n");
     const [hit] = (await search(turn, "where is the quince?")).hits;
     assert.deepEqual(
       [hit?.path, hit?.fromLine, hit?.toLine, hit?.author, hit?.source],
       ["memory/garden.md", 1, 3, "owner", "document"],
     );
-    await put("memory/garden.md", "# Garden\n\nThe medlar stands behind the shed.\n");
+    await put("memory/garden.md", "# Garden\n\nThe medlar grows behind the shed.\n");
     assert.deepEqual((await search(turn, "quince")).hits, []);
     assert.equal((await search(turn, "medlar")).hits.length, 1);
     await scene.gateway.request(store.documentRevise, {

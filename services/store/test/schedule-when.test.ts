@@ -173,14 +173,14 @@ describe("the next due time", () => {
         (zone, from, hour, minute) => {
           const due = nextDue({ kind: "cron", pattern: `${minute} ${hour} * * *` }, zone, 0, from);
           assert.ok(due !== null);
-          const wall = new Intl.DateTimeFormat("en-GB", {
+          const localTime = new Intl.DateTimeFormat("en-GB", {
             timeZone: zone,
             hour: "2-digit",
             minute: "2-digit",
             hourCycle: "h23",
           });
           const expected = `${String(hour).padStart(2, "0")}:${String(minute).padStart(2, "0")}`;
-          assert.equal(wall.format(new Date(due)), expected);
+          assert.equal(localTime.format(new Date(due)), expected);
           // Once a day, regardless of the day's length.
           assert.ok(due - from <= 25.5 * 3_600_000);
         },

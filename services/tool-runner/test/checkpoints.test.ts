@@ -279,7 +279,7 @@ test("restores documents as new versions, and can undo that", async () => {
     write("MEMORY.md", "by the agent\n"),
     write("MEMORY.md", "by the agent, again\n"),
     write("memory/new.md", "noted\n"),
-    write("documents/file", "a file beside them"),
+    write("documents/file", "a file next to them"),
   ]);
   const { checkpoints } = await gateway.request(store.checkpointList, { sessionId: ended.sessionId, limit: 10 });
   assert.deepEqual(
@@ -466,7 +466,7 @@ describe("capturing", () => {
     local.add(() => opened[Symbol.asyncDispose]());
     const rows = createCheckpointClient(runnerBus);
     const failures: unknown[] = [];
-    const keeper = new CheckpointRecorder({
+    const recorder = new CheckpointRecorder({
       workspace: opened,
       blobs: kept,
       rows: {
@@ -488,7 +488,7 @@ describe("capturing", () => {
     assert.ok(request !== undefined);
     const { turnId: rootTurnId, grant } = request;
     assert.ok(grant !== undefined);
-    await keeper.forCall({ rootTurnId, grant }, AbortSignal.timeout(10_000)).track(["swept/a"]);
+    await recorder.forCall({ rootTurnId, grant }, AbortSignal.timeout(10_000)).track(["swept/a"]);
     await stage.finish(request.turnId);
     assert.deepEqual(failures, []);
     assert.deepEqual(

@@ -40,7 +40,7 @@ command = '''if grep -q secret.txt; then echo "secrets are not written" >&2; exi
 [[hooks]]
 name = "go-on"
 event = "Stop"
-command = '''if grep -q '"stop_hook_active":false' && test -e go-on; then echo '{"decision":"block","reason":"check once more"}'; fi; echo Stop >> hooks.log'''
+command = '''if grep -q '"stop_hook_active":false' && test -e go-on; then echo '{"decision":"block","reason":"check again"}'; fi; echo Stop >> hooks.log'''
 `;
 
 before(async () => {
@@ -175,7 +175,7 @@ describe("end of a turn", () => {
     const turn = await fixture.turn("say: done?", "stop-hook");
     await rm(marker);
     assert.deepEqual([turn.exitReason, turn.modelSteps], ["end_turn", 2]);
-    assert.ok(textsOf(turn.messages).some((text) => text.includes("check once more")));
+    assert.ok(textsOf(turn.messages).some((text) => text.includes("check again")));
   });
 });
 

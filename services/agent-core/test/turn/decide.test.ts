@@ -308,10 +308,10 @@ describe("a heartbeat's answer", () => {
 });
 
 test("uses the sent messages as the answer when only those are visible, except for notices", () => {
-  const end = { state: "done" as const, exitReason: "end_turn" as const, text: "beside it" };
+  const end = { state: "done" as const, exitReason: "end_turn" as const, text: "the last text" };
   assert.equal(endWithAnswer(end, "message_tool", ["one", "two"]).text, "one\n\ntwo");
-  assert.equal(endWithAnswer(end, "message_tool", []).text, "beside it");
-  assert.equal(endWithAnswer(end, "final_text", ["one"]).text, "beside it");
+  assert.equal(endWithAnswer(end, "message_tool", []).text, "the last text");
+  assert.equal(endWithAnswer(end, "final_text", ["one"]).text, "the last text");
   const limit = { state: "failed" as const, exitReason: "max_turns" as const, text: "I stopped here." };
   assert.equal(endWithAnswer(limit, "message_tool", ["one"]).text, "I stopped here.");
 });

@@ -78,6 +78,6 @@ test("matches a device by id or name in any case, and passes an unlisted one by 
     mic_device_name: "Headset",
   });
   assert.deepEqual(sourceArguments("B", devices), { source: "microphone", mic_device_id: "b" });
-  assert.deepEqual(sourceArguments("Desk", devices), { source: "microphone", mic_device_name: "Desk" });
+  assert.deepEqual(sourceArguments("Webcam", devices), { source: "microphone", mic_device_name: "Webcam" });
   assert.deepEqual(sourceArguments("loopback", devices), { source: "loopback" });
 });

@@ -83,7 +83,7 @@ describe("a form", () => {
     assert.equal((await talk(number, ["a", "b", "c", "d"], ["n"])).result.action, "cancel");
   });
 
-  test("without fields is a yes or no question", async () => {
+  test("without fields is a question with the answers yes and no", async () => {
     assert.deepEqual((await talk({}, ["yes"])).result, { action: "accept", content: {} });
     assert.equal((await talk({}, ["maybe", "no"])).result.action, "decline");
   });
@@ -205,7 +205,7 @@ describe("a link", () => {
     return { ...(await elicit("bank", params, person, signal)), asked };
   }
 
-  test("is shown in full with its host, and accepted only by a yes", async () => {
+  test("is shown in full with its host, and accepted only by approval", async () => {
     const { result, asked } = await open("https://user@xn--bcher-kva.example/login?x=1", ["what?", "yes"]);
     assert.deepEqual(result, { action: "accept" });
     assert.match(

@@ -14,7 +14,7 @@ const [heardFile = "", journal = ""] = process.argv.slice(2);
 
 const Line = z.object({ type: z.string(), text: z.string() });
 const devices = [
-  { id: "mic-1", name: "Desk microphone" },
+  { id: "mic-1", name: "USB microphone" },
   { id: "mic-2", name: "Headset" },
 ];
 const sessions = new Map<string, { status: "active" | "stopped"; from: number }>();
