@@ -70,11 +70,6 @@ export function words(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** The last eight digits of an id. */
-export function shortId(id: string): string {
-  return id.slice(-8);
-}
-
 /** The name of a replica without its process instance, which says nothing to a person. */
 export function withoutInstance(replica: string): string {
   return replica.replaceAll(/\/[0-9a-f-]{36}/g, "");
