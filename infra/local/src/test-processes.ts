@@ -120,8 +120,11 @@ export function writeTestProcesses(files: readonly string[], root: string, folde
  */
 function programOf(files: readonly string[], root: string): string {
   const suites = files.map((file) => [relative(root, file), pathToFileURL(file).href]);
+  const times = new URL("test-times.ts", import.meta.url).href;
   return `import { AsyncResource } from "node:async_hooks";
-import { suite } from "node:test";
+import { after, suite } from "node:test";
+const { PARLEY_TEST_TIMES: times } = process.env;
+const record = times ? (await import(${JSON.stringify(times)})).timesRecorder(times) : undefined;
 let hasFinished = false;
 process.once("beforeExit", () => (hasFinished = true));
 process.on("exit", () => {
@@ -135,6 +138,7 @@ for (const [name, url] of ${JSON.stringify(suites)}) {
   const { promise, resolve } = Promise.withResolvers();
   loaded = promise;
   suite(name, async () => {
+    if (record) after(() => record(name));
     const load = AsyncResource.bind(() => import(url));
     await previous;
     await load().finally(resolve);

@@ -119,14 +119,14 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
 
 /**
  * The statements that create a further database with the same owner and rights. Run each separately with `adminUrl`.
- * `template`: the database to copy, without open connections. Default: an empty database.
+ * `template`: the database to copy, without open connections; its files are copied, not written to the log. Default: an empty database.
  */
 export function databaseStatements(name: string, template?: string): string[] {
   for (const each of template === undefined ? [name] : [name, template]) {
     if (!/^[a-z_][a-z0-9_]{0,62}$/.test(each))
       throw new LocalError("bad_option", `"${each}" is not a plain database name.`);
   }
-  const copied = template === undefined ? "" : ` TEMPLATE ${template}`;
+  const copied = template === undefined ? "" : ` TEMPLATE ${template} STRATEGY file_copy`;
   return [
     `CREATE DATABASE ${name} OWNER ${OWNER_ROLE}${copied}`,
     `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`, // CONNECT and TEMPORARY: the store's role may not create temporary tables either

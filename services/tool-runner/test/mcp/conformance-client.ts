@@ -50,8 +50,8 @@ async function useServer(run: ConformanceRun, folder: string): Promise<void> {
   const config = await configOf(run, folder);
   const vault = new TokenStore(join(folder, "vault"), config.key ?? "");
   const log = createLogger({ service: "test", replica: "test", level: "warn" });
-  const times = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
-  const signal = AbortSignal.timeout(25_000);
+  const times = { ...restartTimes, readyMs: 120_000, aliveMs: 5_000 };
+  const signal = AbortSignal.timeout(200_000);
   const agree = async (link: string): Promise<void> => {
     const response = await fetch(link, { redirect: "manual" });
     const { searchParams } = new URL(response.headers.get("location") ?? "", link);
@@ -70,14 +70,14 @@ async function useServer(run: ConformanceRun, folder: string): Promise<void> {
   const servers = new McpServers(config, { version: "1", log, times, vault, changed: () => undefined });
   servers.start();
   try {
-    await servers.settled(20_000);
+    await servers.settled(120_000);
     const server = servers.server("server");
     for (let agreed = 0; agreed < maxConsents; agreed++) {
       const link = (await server?.consentLink(signal)) ?? null;
       if (link === null) break;
       await agree(link);
       server?.retry();
-      await servers.settled(20_000);
+      await servers.settled(120_000);
     }
     for (const { name, inputSchema } of servers.descriptors) {
       const { properties = {} } = z
