@@ -1,8 +1,8 @@
 // Accepted messages are answered once and in order, also when processes die. Four real processes, one of each service.
 import assert from "node:assert/strict";
-import { setTimeout as delay } from "node:timers/promises";
 import { after, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
@@ -43,10 +43,9 @@ test("answers every queued message when agent-core and gateway are killed and al
 
 /** Resolves when the message's turn has made its first model call. */
 async function turnBegun(cluster: TestCluster, client: ReturnType<typeof apiClient>, messageId: string): Promise<void> {
-  for (;;) {
-    const { turn } = await client.messageState(messageId);
-    if ((turn?.modelSteps ?? 0) > 0) return;
+  await pollUntil(async () => {
     assert.ok(cluster.replicas().length > 0);
-    await delay(10);
-  }
+    const { turn } = await client.messageState(messageId);
+    return (turn?.modelSteps ?? 0) > 0;
+  }, "the first model call");
 }

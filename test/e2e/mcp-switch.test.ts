@@ -2,9 +2,9 @@
 // state survives killed tool-runners, and existing conversations are informed.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { z } from "zod";
 import { parley, runParley } from "../../packages/cli/test/support/parley.ts";
 import { running } from "../../services/tool-runner/test/support/commands.ts";
@@ -52,9 +52,8 @@ after(() => cleanup[Symbol.asyncDispose]());
 const programs = () => running(`${process.execPath} ${everything} stdio ${mark}`).length;
 
 /** Waits for an asynchronous change in the processes. */
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await holds())) await delay(50);
-}
+const until = (holds: () => Promise<boolean> | boolean): Promise<boolean> =>
+  pollUntil(holds, "a change in the processes");
 
 async function command(text: string): Promise<string> {
   const response = await client.fetch("/api/messages", {

@@ -5,9 +5,9 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
-import { setTimeout as delay } from "node:timers/promises";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { z } from "zod";
 
 const cleanup = new Cleanup();
@@ -116,13 +116,10 @@ async function memory(): Promise<string> {
 
 /** MEMORY.md once it contains a text. */
 async function remembered(text: string): Promise<string> {
-  const deadline = Date.now() + 30_000;
-  for (;;) {
+  return pollUntil(async () => {
     const content = await memory();
-    if (content.includes(text)) return content;
-    assert.ok(Date.now() < deadline, `MEMORY.md holds no "${text}": ${content}`);
-    await delay(20);
-  }
+    return content.includes(text) && content;
+  }, `"${text}" in MEMORY.md`);
 }
 
 /** An edit that adds a line whose source is the first listed message with the text `said`. */

@@ -8,7 +8,7 @@ import { operations, services, store, type ServiceName } from "@parley/contracts
 import { Cleanup } from "@parley/testing";
 import { metricsDocument } from "../../infra/docs/metrics-document.ts";
 import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
-import { call, until } from "./support/jobs.ts";
+import { call } from "./support/jobs.ts";
 import { readMetrics, type Sample } from "./support/metrics.ts";
 
 const cleanup = new Cleanup();
@@ -43,7 +43,7 @@ describe("a cluster that has answered", () => {
     await fixture.turn('tool: ls {"path":"."}\nthen\nsay: listed', "conversation-0");
     await fetch(`${fixture.cluster.httpUrls[0]}/api/status`, { headers: { authorization: "Bearer wrong" } });
     // The refusal is recorded after its response.
-    await until(async () => {
+    await pollUntil(async () => {
       const { entries } = await call(fixture.client, "/api/audit", store.auditList.output);
       return entries.find(({ action }) => action === "login.refused");
     }, "the audit entry of the refused request");

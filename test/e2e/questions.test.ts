@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { Client } from "pg";
 import { z } from "zod";
 
@@ -36,12 +36,11 @@ const asking = (question: object) => `tool: ask_user ${JSON.stringify(question)}
 const Sessions = z.object({ sessions: z.array(z.object({ key: z.string(), parked: z.boolean() })) });
 
 async function whenParked(conversation: string): Promise<void> {
-  for (;;) {
+  await pollUntil(async () => {
     const response = await client.fetch("/api/sessions");
     const { sessions } = Sessions.parse(await response.json());
-    if (sessions.some(({ key, parked }) => key.endsWith(`:${conversation}`) && parked)) return;
-    await delay(20);
-  }
+    return sessions.some(({ key, parked }) => key.endsWith(`:${conversation}`) && parked);
+  }, "a parked turn");
 }
 
 async function results(sessionId: string): Promise<string> {

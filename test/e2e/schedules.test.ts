@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { store, type Schedule } from "@parley/contracts";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { Client } from "pg";
 import { z } from "zod";
 import { redisCommand } from "../chaos/faults.ts";
@@ -14,7 +15,6 @@ import {
   finishedRuns,
   JobAnswer,
   runJob,
-  until,
   writeDocument,
 } from "./support/jobs.ts";
 
@@ -93,7 +93,7 @@ describe("jobs and heartbeats", () => {
       text: 'tool: cron {"action":"add","schedule":"sometimes","prompt":"x"}\nthen\nsay: tried',
       conversation: "wrong",
     });
-    const refusal = await until(async () => {
+    const refusal = await pollUntil(async () => {
       const response = await client.fetch(`/api/sessions/${sessionId}/messages?limit=1000`);
       return /Failed: schedule: .{20}/.exec(await response.text())?.[0];
     }, "the tool's refusal");
@@ -114,7 +114,7 @@ describe("jobs and heartbeats", () => {
   // design: 000.24, 004.25, switch.17
   test("skips a heartbeat when HEARTBEAT.md is empty, and sends an OK to nobody", async () => {
     const write = (content: string) => writeDocument(client, { path: "HEARTBEAT.md", content });
-    await until(async () => ((await beat(client)).outcome === "empty" ? true : undefined), "a leader that answers");
+    await pollUntil(async () => ((await beat(client)).outcome === "empty" ? true : undefined), "a leader that answers");
     await write("# Nothing\n- [ ]\n");
     assert.equal((await beat(client)).outcome, "empty");
 
@@ -210,21 +210,17 @@ for (const killed of [false, true]) {
     const due = await makeJobs(cluster, client);
     // Armed, and deleted before the jobs are due.
     await wipe(cluster);
-    const begun = await until(async () => {
+    const begun = await pollUntil(async () => {
       const seen = await firedOf(cluster);
       return seen.rows > 0 ? seen : undefined;
     }, "the first of them");
     assert.ok(begun.rows < jobs, "all of them had been fired before Redis was wiped again");
     await wipe(cluster);
     if (killed) await cluster.kill("agent-core", await leaderOf(cluster), "SIGKILL");
-    const all = await until(
-      async () => {
-        const seen = await firedOf(cluster);
-        return seen.rows >= jobs ? seen : undefined;
-      },
-      `all of them (${begun.rows} at first)`,
-      60_000,
-    );
+    const all = await pollUntil(async () => {
+      const seen = await firedOf(cluster);
+      return seen.rows >= jobs ? seen : undefined;
+    }, `all of them (${begun.rows} at first)`);
     assert.deepEqual(all, { rows: jobs, times: jobs });
     const [counts] = await query<{ runs: number; due: number; next: number }>(
       cluster,

@@ -5,7 +5,6 @@ import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import {
   apiClient,
   Cleanup,
@@ -109,12 +108,9 @@ const sounds = (chat: number) =>
   peer.sent.flatMap(({ chatId, file }) => (chatId === chat && file !== undefined ? [file] : []));
 
 async function eventually(done: () => boolean | undefined | Promise<boolean | undefined>): Promise<void> {
-  for (const deadline = Date.now() + 30_000; (await done()) !== true; await delay(20)) {
-    if (Date.now() > deadline)
-      throw new Error(
-        `this did not become true: ${done.toString()}; sent: ${JSON.stringify(peer.sent.map(({ text }) => text))}`,
-      );
-  }
+  await pollUntil(done, done.toString()).catch((error: unknown) => {
+    throw new Error(`sent: ${JSON.stringify(peer.sent.map(({ text }) => text))}`, { cause: error });
+  });
 }
 
 async function start(chat: number, source = ""): Promise<void> {

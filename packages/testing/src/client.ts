@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { TurnSummarySchema, type TurnSummary } from "@parley/contracts";
 import { z } from "zod";
+import { pollPauseMs } from "./until.ts";
 
 export interface ApiClient {
   /** Fetches with the token; the path begins with `/`. */
@@ -34,14 +35,15 @@ export function apiClient(urls: readonly string[], token: string): ApiClient {
   };
   /** Retries until a replica answers, because these tests kill gateways. */
   const persist = async (path: string, init: RequestInit, withinMs: number): Promise<Response> => {
-    const deadline = Date.now() + withinMs;
+    const startMs = performance.now();
     for (;;) {
       const response = await request(path, { ...init, signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
       if (response !== undefined && response.status < 500) return response;
       await response?.body?.cancel();
-      if (Date.now() > deadline)
+      const waitedMs = performance.now() - startMs;
+      if (waitedMs > withinMs)
         throw new Error(`${path}: no answer within ${withinMs} ms (last: ${response?.status ?? "none"})`);
-      await delay(20);
+      await delay(pollPauseMs(waitedMs));
     }
   };
   const messageState = async (messageId: string) => {
@@ -72,12 +74,13 @@ export function apiClient(urls: readonly string[], token: string): ApiClient {
     },
     messageState,
     async settled(messageId, withinMs = 60_000) {
-      const deadline = Date.now() + withinMs;
+      const startMs = performance.now();
       for (;;) {
         const { turn } = await messageState(messageId);
         if (turn !== null && turn.state !== "running") return turn;
-        if (Date.now() > deadline) throw new Error(`message ${messageId} is not answered within ${withinMs} ms`);
-        await delay(20);
+        const waitedMs = performance.now() - startMs;
+        if (waitedMs > withinMs) throw new Error(`message ${messageId} is not answered within ${withinMs} ms`);
+        await delay(pollPauseMs(waitedMs));
       }
     },
   };

@@ -3,8 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 
 /** The awaited event ends a wait at once, so a generous limit costs nothing; a busy machine may need seconds for what takes milliseconds. */
 const hangMs = 60_000;
-/** Between two requests: a wait without pauses takes the processor from what it waits for. */
-const pollMs = 10;
+/**
+ * The pause between two requests, in milliseconds: a wait without pauses takes the processor from what it waits for. It grows with the
+ * time waited, so that the wait ends at most a tenth later than the awaited change, and a long one costs little.
+ */
+export function pollPauseMs(waitedMs: number): number {
+  return Math.min(Math.max(waitedMs / 10, 10), 100);
+}
 
 /**
  * Resolves with the first value other than null that `look` returns, now or after a change. `watch` calls its argument after each change
@@ -39,12 +44,13 @@ export async function pollUntil<Value>(
   request: () => Value | Promise<Value>,
   what = "a condition",
 ): Promise<Exclude<Value, undefined | null | false>> {
-  const deadlineMs = performance.now() + hangMs;
+  const startMs = performance.now();
   for (;;) {
     const value = await request();
     if (value !== undefined && value !== null && value !== false)
       return value as Exclude<Value, undefined | null | false>;
-    if (performance.now() > deadlineMs) throw new Error(`waited ${hangMs} ms for ${what}`);
-    await delay(pollMs);
+    const waitedMs = performance.now() - startMs;
+    if (waitedMs > hangMs) throw new Error(`waited ${hangMs} ms for ${what}`);
+    await delay(pollPauseMs(waitedMs));
   }
 }

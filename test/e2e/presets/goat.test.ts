@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { rolesOf, spawning, startClusterFixture, textsOf, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -105,7 +105,7 @@ test("tells the start hooks whether a session is new, follows another one, was r
 test("runs its hook when a conversation leaves its session", async () => {
   await fixture.turn("say: hello", "leave");
   await fixture.client.ask("/new", "leave");
-  while (!(await hookLog()).includes("SessionEnd")) await delay(20);
+  await pollUntil(async () => (await hookLog()).includes("SessionEnd"), "SessionEnd");
 });
 
 describe("exit of a turn", () => {

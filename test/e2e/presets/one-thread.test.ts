@@ -4,9 +4,9 @@ import { createHmac } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout } from "node:timers/promises";
 import { store } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -64,7 +64,7 @@ async function senders(): Promise<string[]> {
 // design: 000.1, 000.43, 000.44
 test("handles owner, group and webhook in one session, in order of arrival, with their own rights", async () => {
   peer.say("say: hello owner", { from: owner });
-  while (peer.sent.every(({ text }) => text !== "hello owner")) await setTimeout(20);
+  await pollUntil(() => peer.sent.some(({ text }) => text === "hello owner"), "the owner's answer");
   await fixture.bus.request(store.documentPut, {
     opId: crypto.randomUUID(),
     path: "MEMORY.md",
@@ -84,7 +84,7 @@ test("handles owner, group and webhook in one session, in order of arrival, with
     const { rows } = await fixture.bus.request(store.inboxList, { sessionId, limit: 10 });
     return rows.length;
   };
-  while ((await waiting()) < 3) await setTimeout(20);
+  await pollUntil(async () => (await waiting()) >= 3, "three waiting messages");
   const last = await fixture.client.post("say: last", { conversation: "front" });
   await writeFile(join(fixture.cluster.home, "workspace", "go"), "");
   const delivered = await fixture.begun(delivery);
@@ -112,7 +112,7 @@ test("handles owner, group and webhook in one session, in order of arrival, with
     /webhook\][\s\S]*build 7 failed[\s\S]*guest\][\s\S]*hello group/,
   );
   // A command of another person does not act on the owner's thread.
-  while (peer.sent.every(({ chatId }) => chatId !== user)) await setTimeout(20);
+  await pollUntil(() => peer.sent.some(({ chatId }) => chatId === user), "the user's answer");
   assert.equal((await fixture.session("main")).sessionId, turns[0]?.sessionId);
 });
 
@@ -130,7 +130,7 @@ test("leaves a note of a webhook with its own session in the owner's thread", as
   const before = await senders();
   const delivery = await fixture.ended(await deliver("noted", `say: handled\n${"details ".repeat(100)}`));
   assert.notEqual(delivery.sessionId, thread);
-  while ((await senders()).length === before.length) await setTimeout(20);
+  await pollUntil(async () => (await senders()).length > before.length, "the note");
   assert.deepEqual((await senders()).slice(before.length), ["hook user webhook"]);
   const last = await fixture.client.post("say: what happened?", { conversation: "front" });
   await fixture.ended(last);

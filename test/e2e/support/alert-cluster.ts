@@ -111,9 +111,11 @@ api_root = "http://127.0.0.1:${links.telegram.port}"
 
   const until: AlertCluster["until"] = async (what, fulfilled) => {
     let last = await scrape(ports);
+    let pauseMs = 100;
     await pollUntil(async () => {
       // A scrape is work for all services.
-      await delay(250);
+      await delay(pauseMs);
+      pauseMs = Math.min(pauseMs * 1.5, 1_500);
       last = await scrape(ports);
       return fulfilled(readerOf(last));
     }, what);

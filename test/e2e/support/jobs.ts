@@ -1,8 +1,8 @@
 // Scheduled jobs and the heartbeat as their owner sees them, over the API.
 import assert from "node:assert/strict";
-import { setTimeout as delay } from "node:timers/promises";
 import { store, type InputOf, type OutputOf, type Schedule } from "@parley/contracts";
 import type { ApiClient } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { z } from "zod";
 
 export const JobAnswer = z.object({ job: store.ScheduleSchema });
@@ -22,16 +22,6 @@ export async function call<S extends z.ZodType>(
   return schema.parse(await response.json());
 }
 
-/** Repeats the check until it succeeds. */
-export async function until<T>(ask: () => Promise<T | undefined>, what: string, withinMs = 30_000): Promise<T> {
-  for (const deadline = Date.now() + withinMs; ;) {
-    const found = await ask();
-    if (found !== undefined) return found;
-    assert.ok(Date.now() < deadline, `not within ${withinMs} ms: ${what}`);
-    await delay(50);
-  }
-}
-
 export async function createJob(client: ApiClient, body: Partial<Schedule>): Promise<Schedule> {
   return (await call(client, "/api/schedules", JobAnswer, body)).job;
 }
@@ -43,7 +33,7 @@ export async function runJob(client: ApiClient, idOrName: string): Promise<strin
 
 /** The finished runs of a job, once there are `count` of them. */
 export function finishedRuns(client: ApiClient, id: string, count = 1): Promise<Runs> {
-  return until(async () => {
+  return pollUntil(async () => {
     const { runs } = await call(client, `/api/schedules/${id}/history`, store.scheduleGet.output.pick({ runs: true }));
     const over = runs.filter((run) => run.turn?.exitReason != null);
     return over.length >= count ? over : undefined;
@@ -57,7 +47,7 @@ export function beat(client: ApiClient): Promise<z.infer<typeof Beat>> {
 
 /** The message that starts a heartbeat's turn; the owner's session may still be busy with earlier input. */
 export function beatThatFires(client: ApiClient): Promise<string> {
-  return until(async () => (await beat(client)).inboxId ?? undefined, "a heartbeat that fires");
+  return pollUntil(async () => (await beat(client)).inboxId ?? undefined, "a heartbeat that fires");
 }
 
 export async function writeDocument(
