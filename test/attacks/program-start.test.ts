@@ -113,6 +113,7 @@ before(async () => {
     '[[hooks]]\nname = "by-name"\nevent = "UserPromptSubmit"\ncommand = "sh guard.sh || exit 1"',
   ];
   cluster = await startTestCluster(cleanup, {
+    processes: ["tool-runner"],
     home,
     settings: tables.join("\n\n"),
     // The search path contains a folder of the workspace and a relative folder.

@@ -11,7 +11,7 @@ const cleanup = new Cleanup();
 let fixture: ClusterFixture;
 
 before(async () => {
-  fixture = await startClusterFixture(cleanup, null, { model: true });
+  fixture = await startClusterFixture(cleanup, null, { processes: [], model: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

@@ -65,6 +65,7 @@ voice = "nova"
 key_env = "PARLEY_AGENT_SPEECH"
 `;
   cluster = await startTestCluster(cleanup, {
+    processes: ["agent-core", "store"],
     model: true,
     settings,
     env: {

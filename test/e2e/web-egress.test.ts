@@ -86,7 +86,7 @@ describe("with PARLEY_WEB_EXEC_ISOLATION=container in .env", () => {
 
   before(async () => {
     const env = { "tool-runner": told({ PARLEY_WEB_EXEC_ISOLATION: "container" }) };
-    cluster = await startTestCluster(cleanup, { model: true, env });
+    cluster = await startTestCluster(cleanup, { processes: ["tool-runner"], model: true, env });
     client = apiClient(cluster.httpUrls, cluster.token);
   });
   after(() => cleanup[Symbol.asyncDispose]());

@@ -60,7 +60,8 @@ const hooks = [
   { name: "silent", command: ":" },
   { name: "shows-env", command: "env > seen.txt", env: ["PARLEY_HOOK_KEY"] },
   { name: "interrupted", command: `[ -e begun ] && echo '{"decision": "allow"}' || { touch begun; ${sleep}; }` },
-  { name: "post", url: "$ADDRESS/hook", token_env: "PARLEY_HOOK_TOKEN", timeout_seconds: 0.5 },
+  { name: "post", url: "$ADDRESS/hook", token_env: "PARLEY_HOOK_TOKEN", timeout_seconds: 60 },
+  { name: "impatient", url: "$ADDRESS/hook", timeout_seconds: 0.5 },
 ];
 
 const asToml = (value: unknown) => JSON.stringify(value).replaceAll("$ADDRESS", address);
@@ -242,7 +243,7 @@ describe("a URL", () => {
 
   test("fails on a timeout or an endless response", async () => {
     respond = () => undefined;
-    assert.match(await reasonOf("post"), /longer than 0.5 s/);
+    assert.match(await reasonOf("impatient"), /longer than 0.5 s/);
     respond = (_, __, response) => {
       const more = () => {
         while (!response.destroyed && response.write("x".repeat(16_384)));

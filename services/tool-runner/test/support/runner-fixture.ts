@@ -134,7 +134,7 @@ export async function openRunnerFixture(
         turnId,
         n: nextStep + 1 + index,
         grant: signer.sign({ epoch, sessionId, turnId, n: nextStep + 1 + index, ...rights }),
-        timeoutMs: calls[index]?.timeoutMs ?? 20_000,
+        timeoutMs: calls[index]?.timeoutMs ?? 60_000,
         maxResultBytes: calls[index]?.maxResultBytes ?? 100_000,
         ...call,
       }));
@@ -151,7 +151,7 @@ export async function openRunnerFixture(
         finish: { state: "done", exitReason: "end_turn", text: "done" },
       });
     },
-    call: (request, timeoutMs = 20_000) =>
+    call: (request, timeoutMs = 60_000) =>
       core.request(toolCall, request, { params: { tool: request.tool }, timeoutMs, attemptMs: timeoutMs }),
     step: async (request) => {
       const { steps } = await core.request(store.turnGet, { turnId: request.turnId });
