@@ -14,9 +14,7 @@ const SLOW: Readonly<Record<string, number>> = {
   "services/tool-runner/test/catalog/crash-walk": 45,
   "test/e2e/interactions/loop": 34,
   "test/chaos/chaos": 34,
-  "test/path/path": 28,
   "services/tool-runner/test/escape/escape": 25,
-  "services/tool-runner/test/mcp/conformance": 23,
   "test/e2e/synchronous-callers-load": 20,
   "services/channel-gateway/test/conformance": 20,
   "test/e2e/sdk/query": 19,
@@ -29,7 +27,7 @@ const SLOW: Readonly<Record<string, number>> = {
   "test/e2e/sdk/stream": 17,
   "packages/console/test/browser/console": 15,
   "packages/console/test/browser/chat": 12,
-  "test/e2e/durability": 15,
+  "test/e2e/durability": 14,
   "test/e2e/cron-sampling": 14,
   "test/e2e/interactions/input": 14,
   "services/store/test/bucket": 14,
@@ -42,7 +40,12 @@ const SLOW: Readonly<Record<string, number>> = {
   "services/tool-runner/test/read-pdf": 11,
   "test/e2e/background": 11,
   "test/e2e/tracing": 10,
+  "test/e2e/presets/goat": 10,
+  "test/e2e/mcp-switch": 10,
   "services/channel-gateway/test/previews": 10,
+  // It waits for half a minute.
+  "test/path/path": 8,
+  "services/tool-runner/test/mcp/conformance": 7,
 };
 /**
  * No process gets further files from this number of seconds on. Loading the services costs each process three seconds; a process that takes
@@ -59,8 +62,8 @@ const IMPORT = /^(?:import|export)\s+(?!type\b)(?:[^"';]*?\bfrom\s+)?"(\.[^"]+)"
 function estimate(path: string, name: string): number {
   const listed = SLOW[name.replace(/\.test\.ts$/, "")];
   if (listed !== undefined) return listed;
-  if (/^test\/(e2e|attacks)\//.test(name)) return 7;
-  return /"@parley\/(testing|local)"|"node:child_process"|support\//.test(readFileSync(path, "utf8")) ? 2.5 : 0.3;
+  if (/^test\/(e2e|attacks)\//.test(name)) return 5;
+  return /"@parley\/(testing|local)"|"node:child_process"|support\//.test(readFileSync(path, "utf8")) ? 1.5 : 0.3;
 }
 
 /** True if neither the test file nor the files of `test` folders that it imports (except types) change or measure their process. */
@@ -120,7 +123,7 @@ export function writeTestProcesses(files: readonly string[], root: string, folde
  */
 function programOf(files: readonly string[], root: string): string {
   const suites = files.map((file) => [relative(root, file), pathToFileURL(file).href]);
-  const times = new URL("test-times.ts", import.meta.url).href;
+  const times = join(import.meta.dirname, "test-times.ts");
   return `import { AsyncResource } from "node:async_hooks";
 import { after, suite } from "node:test";
 const { PARLEY_TEST_TIMES: times } = process.env;

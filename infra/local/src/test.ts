@@ -126,8 +126,7 @@ async function runTests(args: readonly string[]): Promise<number> {
   ];
   const folder = mkdtempSync(join(tmpdir(), "parley-test-run-"));
   const started = performance.now();
-  const [postgres] =
-    files.length < SHARED_FROM ? [] : await Promise.all([startSharedPostgres(), fillCompileCache()]);
+  const [postgres] = files.length < SHARED_FROM ? [] : await Promise.all([startSharedPostgres(), fillCompileCache()]);
   try {
     const paths = files.map((file) => resolve(root, file));
     const runs = files.length < SHARED_FROM ? paths : writeTestProcesses(paths, root, folder);
