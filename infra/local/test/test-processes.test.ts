@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 
+import { z } from "zod";
+
 import { writeTestProcesses } from "../src/test-processes.ts";
 
 const root = mkdtempSync(join(tmpdir(), "parley-test-processes-"));
@@ -70,4 +72,21 @@ test("fails a process that a test file ends before the files after it have run",
   const { status, stdout, stderr } = run([passing, ending, last]);
   assert.equal(status, 1);
   assert.match(stdout + stderr, /ended the process before all files had run/);
+});
+
+test("records the CPU time of each file when PARLEY_TEST_TIMES names a file", () => {
+  const files = ["a", "b"].map((name) =>
+    file(`packages/kit/test/${name}.test.ts`, 'import { test } from "node:test";\ntest("passes", () => {});\n'),
+  );
+  const [program = ""] = writeTestProcesses(files, `${root}/`, root);
+  const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
+  const times = join(root, "times");
+  const run = spawnSync(process.execPath, ["--test", program], { env: { ...env, PARLEY_TEST_TIMES: times } });
+  assert.equal(run.status, 0);
+  const records = readFileSync(times, "utf8").trimEnd().split("\n");
+  const Times = z.strictObject({ name: z.string(), cpu: z.number().min(0).max(60), wall: z.number().min(0) });
+  assert.deepEqual(
+    records.map((line) => Times.parse(JSON.parse(line)).name),
+    ["packages/kit/test/a.test.ts", "packages/kit/test/b.test.ts"],
+  );
 });
