@@ -3,12 +3,13 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, globSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { availableParallelism, constants, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { report } from "./main/report.ts";
+import { nameOf } from "./processes.ts";
 import { NPM_PROGRAMS, SUITE_PROGRAMS, TEST_PROGRAMS } from "./test-peers.ts";
 import { writeTestProcesses } from "./test-processes.ts";
 import { cpuSeconds } from "./test-times.ts";
@@ -65,6 +66,18 @@ function databaseParent(): string {
   return bavail * bsize < MIN_MEMORY_BYTES ? tmpdir() : memory;
 }
 
+const FOLDER = /^parley-test-postgres-(\d+)-/;
+
+/** A new folder for the databases. Removes those of runs that were killed: they would take memory until the machine starts again. */
+function databaseFolder(): string {
+  const parent = databaseParent();
+  for (const name of readdirSync(parent)) {
+    const pid = FOLDER.exec(name)?.[1];
+    if (pid !== undefined && nameOf(Number(pid)) === null) rmSync(join(parent, name), { recursive: true, force: true });
+  }
+  return mkdtempSync(join(parent, `parley-test-postgres-${process.pid}-`));
+}
+
 interface SharedPostgres extends PostgresServer {
   /** Stops the server and removes its data. */
   remove(): Promise<void>;
@@ -75,7 +88,7 @@ interface SharedPostgres extends PostgresServer {
  * a power cut. Tests that stop a server start their own.
  */
 async function startSharedPostgres(): Promise<SharedPostgres> {
-  const folder = mkdtempSync(join(databaseParent(), "parley-test-postgres-"));
+  const folder = databaseFolder();
   const remove = () => rmSync(folder, { recursive: true, force: true });
   try {
     const server = await startPostgres({
