@@ -80,38 +80,23 @@ export async function runOperation<R>(database: Database, guard: Guard, operatio
 }
 
 /**
- * Runs an operation that is one statement: everything goes to PostgreSQL in one write, the commit included. The statement remembers the
- * operation itself, as null where it may not be committed: parley.ops refuses that, and the transaction is rolled back. Returns the
- * statement's row; undefined after a rollback, for a known operation as well: `runOperation` then finds out why.
+ * Runs an operation that is one statement, which takes the fence and remembers the operation itself. Returns its row; undefined if it raised
+ * a violation of a constraint, which rolls it back: `runOperation` then finds out why.
  */
-export async function runInOneWrite<R>(
+export async function runStatement<R extends object>(
   database: Database,
-  guard: Guard,
   name: string,
   statement: QueryConfig,
 ): Promise<R | undefined> {
-  const opId = Uuid.parse(guard.opId);
-  return withClient(database, async (client) => {
-    faultPoint(`store.before_${name}`);
-    const sent = inOneWrite(client, () => [
-      client.query(opening(client, opId, guard)),
-      client.query<object>(statement),
-      client.query("COMMIT"),
-    ]);
-    // After a failure the last statement is a rollback.
-    const [opened, ran, ended] = await Promise.allSettled(sent);
-    const failure = [opened, ran, ended].find((each) => each?.status === "rejected");
-    if (failure?.status === "rejected") {
-      if (isConstraintViolation(failure.reason)) return undefined;
-      throw failure.reason;
-    }
+  faultPoint(`store.before_${name}`);
+  try {
+    const { rows } = await database.query<R>(statement);
     faultPoint(`store.after_${name}`);
-    return singleRow(ran?.status === "fulfilled" ? ran.value.rows : []) as R;
-  });
-}
-
-function isConstraintViolation(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code?.startsWith("23") === true;
+    return singleRow(rows);
+  } catch (error) {
+    if (error instanceof DatabaseError && error.code?.startsWith("23") === true) return undefined;
+    throw error;
+  }
 }
 
 /** The statements that open a transaction, take the fence and settle results. */

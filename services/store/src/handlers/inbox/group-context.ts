@@ -13,7 +13,7 @@ const maxAuthorChars = 200;
 /** How long a message is context. */
 export const contextDays = 1;
 
-type Quote = Extract<InboundMessage["parts"][number], { type: "quote" }>;
+export type Quote = Extract<InboundMessage["parts"][number], { type: "quote" }>;
 type Context = NonNullable<InputOf<typeof store.inboxPut>["context"]>;
 
 export const groupContextHandlers = {

@@ -3,15 +3,15 @@ import { activeTrace, faultPoint } from "@parley/chassis";
 import { inboxReady, newId, priorityOf, store, trustLevel, WireError, type InboundMessage } from "@parley/contracts";
 import { hashesIn, addReferences } from "../../blobs/references.ts";
 import { withClient, type PoolClient } from "../../db/database.ts";
-import { turnColumns, turnOf, type TurnRow } from "../../db/mappers.ts";
+import { turnColumns, turnOf, type SessionStateRow, type TurnRow } from "../../db/mappers.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
 import { allowanceOf, countMessage, limitReached, lockPerson, refuseMessage } from "../contacts/limits.ts";
 import { announceTexts } from "../outbox/enqueue.ts";
 import { askFromJob } from "../questions/ask.ts";
 import { answerWith } from "../questions/questions.ts";
-import { startArrivedStatement, startedTurnOf, storeAndStart } from "../turns/start.ts";
+import { startedTurnOf } from "../turns/start.ts";
 import { findRepeatedContent } from "./repeated-content.ts";
-import { endContext, findContext, noContext } from "./group-context.ts";
+import { endContext, findContext, noContext, type Quote } from "./group-context.ts";
 import { saveCursor } from "./cursor.ts";
 import { replaceOverdueFiles, waitsForFiles } from "./files.ts";
 import { extendWindow, lockBusy } from "./queue-modes.ts";
@@ -20,10 +20,16 @@ import type { Handlers } from "../handler.ts";
 interface PutRow {
   id: string | null;
   session_id: string;
-  /** An open question in the session, or of a job anywhere, waits for people of this trust: this input may be the answer. */
   asked: boolean;
-  /** The approval that the running turn waits for. */
   held_up_by?: string | null;
+}
+
+/** `parley.stored_message` */
+interface StoredRow extends PutRow, SessionStateRow {
+  started_at: string | null;
+  seq: number;
+  sent_at: string | null;
+  key: string;
 }
 
 /** What became of a message. */
@@ -42,44 +48,9 @@ function refusalIn(sessionId: string): Put {
   return { row, duplicate: false, same: true, refused: true };
 }
 
-/** Sets the profile of a session that has no messages yet. */
-function profileOnce(profile: string): string {
-  return `profile = CASE WHEN sessions.seq = 0 AND sessions.inbox_seq = 0 THEN coalesce(${profile}, sessions.profile) ELSE sessions.profile END`;
-}
-
-// The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route refers to the session
-// it was bound to, otherwise to the session with its name, which its first message creates.
 const insert = {
   name: "inbox-put",
-  text: `
-    WITH bound AS (
-      SELECT session_id FROM parley.bindings WHERE route = $1
-    ), known AS (
-      UPDATE parley.sessions SET inbox_seq = inbox_seq + 1, status = 'active', ${profileOnce("$17")} WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
-    ), made AS (
-      INSERT INTO parley.sessions (id, key, single_call, profile) SELECT $9, $1, $16, $17 WHERE NOT EXISTS (SELECT FROM bound)
-      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1, status = 'active', single_call = sessions.single_call OR excluded.single_call,
-        ${profileOnce("excluded.profile")}
-      RETURNING id, inbox_seq
-    ), session AS (
-      SELECT * FROM known UNION ALL SELECT * FROM made
-    ), row AS (
-      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, ready_at, trace, exclusive,
-                                conversation, message_id, sent_at, files_due, files_claimed_until, files_fence)
-      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8, $11, $12, now() + $13 * interval '1 millisecond', $14, $15,
-             $18, $19, $20, now() + $21::int * interval '1 millisecond', now() + $22::int * interval '1 millisecond', CASE WHEN $21::int IS NULL THEN 0 ELSE ${store.firstFileFence} END
-      FROM session
-      ON CONFLICT (channel, account, external_id) DO NOTHING
-      RETURNING id
-    )
-    SELECT (SELECT id FROM row) AS id, session.id AS session_id,
-           NOT $15 AND (EXISTS (SELECT FROM parley.questions q
-             WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now())
-             OR ${askFromJob("$12")}) AS asked,
-           (SELECT a.id FROM parley.approvals a JOIN parley.turns t ON t.id = a.turn_id
-            WHERE a.session_id = session.id AND a.state = 'pending' AND a.expires_at > now() AND t.state = 'running'
-            ORDER BY a.requested_at DESC LIMIT 1) AS held_up_by
-    FROM session`,
+  text: `SELECT * FROM parley.put_message(${Array.from({ length: 25 }, (_, at) => `$${at + 1}`).join(", ")})`,
 };
 
 // A crash can prevent stored input from becoming an answer, so a retry checks queued input again.
@@ -114,13 +85,15 @@ export const inboxHandlers = {
     if (isIncomplete !== (files !== undefined))
       throw new WireError("INVALID_INPUT", "`files` belongs to missing files");
     const inboxId = newId();
-    const statement = {
+    const turnId = newId();
+    /** `epoch`: of a leader with a free turn for this message. */
+    const statement = (quotes: readonly Quote[] = [], epoch?: number) => ({
       ...insert,
       values: [
         sessionKey,
         ...identity,
         priority,
-        parts,
+        quotes.length === 0 ? parts : JSON.stringify([...quotes, ...message.parts]),
         replyTo,
         sender,
         newSessionId ?? newId(),
@@ -137,20 +110,35 @@ export const inboxHandlers = {
         message.sentAt ?? null,
         files?.dueMs ?? null,
         files?.claimMs ?? null,
+        store.firstFileFence,
+        epoch ?? null,
+        turnId,
       ],
-    };
+    });
     const findKnown = async (client: PoolClient) => {
       const { rows } = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
       const [row] = rows;
       // Stored files replace the missing ones and context precedes the text, so the parts of a redelivery differ.
       return row && { row, duplicate: true, same: isIncomplete || context !== undefined || row.same, refused: false };
     };
-    const write = async (client: PoolClient, stored?: PutRow[]) => {
+    let started: store.StartedTurn | undefined;
+    const write = async (client: PoolClient, epoch?: number) => {
       const earlier = context === undefined ? noContext : await findContext(client, message, context);
-      const values = [...statement.values];
-      if (earlier.quotes.length > 0) values[5] = JSON.stringify([...earlier.quotes, ...message.parts]);
-      const row = singleRow(stored ?? (await client.query<PutRow>({ ...statement, values })).rows);
+      const row = singleRow((await client.query<StoredRow>(statement(earlier.quotes, epoch))).rows);
       if (row.id !== null) {
+        if (epoch !== undefined && row.started_at !== null) {
+          const { started_at } = row;
+          const ids = { turn_id: turnId, inbox_id: inboxId };
+          const input = {
+            parts,
+            sender,
+            reply_to: replyTo,
+            trust: trustLevel(message),
+            trace: activeTrace(),
+            exclusive,
+          };
+          started = startedTurnOf(epoch, { ...row, ...ids, ...input, started_at });
+        }
         if (earlier.ids.length > 0) await endContext(client, earlier);
         await addReferences(client, row.session_id, attached);
         return { row, duplicate: false, same: true, refused: false };
@@ -169,15 +157,8 @@ export const inboxHandlers = {
       (mode === "queue" || mode === "steer");
     const freeEpoch =
       simple && !isIncomplete && parts.length <= maxStartedChars ? leaderCapacity.freeEpoch() : undefined;
-    let started: store.StartedTurn | undefined;
     const { row, duplicate, same, refused, busy, overLimit, outgoing }: Put = simple
-      ? await withClient(database, async (client): Promise<Put> => {
-          if (freeEpoch === undefined) return write(client);
-          const start = startArrivedStatement(inboxId, freeEpoch, newId());
-          const { stored, turn } = await storeAndStart(client, statement, start);
-          started = startedTurnOf(freeEpoch, turn);
-          return write(client, stored as PutRow[]);
-        })
+      ? await withClient(database, (client): Promise<Put> => write(client, freeEpoch))
       : await runTransaction(database, async (client): Promise<Put> => {
           if (lease !== undefined) await saveCursor(client, lease);
           const repeated = content && (await findRepeatedContent(client, message, content));

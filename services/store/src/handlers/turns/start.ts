@@ -11,8 +11,7 @@ import {
   type TaskMode,
   type TrustLevel,
 } from "@parley/contracts";
-import type { QueryConfig, QueryResult } from "pg";
-import { inOneWrite, type PoolClient } from "../../db/database.ts";
+import type { PoolClient } from "../../db/database.ts";
 import {
   addressOf,
   messageOf,
@@ -21,7 +20,7 @@ import {
   sessionStateOf,
   type SessionStateRow,
 } from "../../db/mappers.ts";
-import { epochLock, type LockedSession, type Outcome } from "../../db/operation.ts";
+import { singleRow, type LockedSession, type Outcome } from "../../db/operation.ts";
 import {
   earlierUse,
   exclusiveOf,
@@ -192,90 +191,17 @@ function newTurn(
 }
 
 // A turn also starts in the commit of the message that is its input, which saves the leader's claim: only for an idle session with this one
-// message, and while the leader has free turns. A leader that misses the hint finds the running turn with its sweep.
+// message, and while the leader has free turns (`parley.put_message`). A leader that misses the hint finds the running turn with its sweep.
 
-interface ArrivedRow extends StartedRow {
+/** The message of a turn that started with it. */
+type ArrivedRow = Omit<StartedRow, "parent_turn_id" | "parent_step" | "parent_mode" | "root_turn_id"> & {
   session_id: string;
   key: string;
-}
-
-/**
- * Opens the transaction and takes the writers' lock if no takeover waits for it. Never waits: the message would wait with it, and the lock
- * comes before the lock on the session in every writer.
- */
-const enterStatement = `BEGIN ISOLATION LEVEL READ COMMITTED;
-  SELECT set_config('parley.writes', pg_try_advisory_xact_lock_shared(${epochLock})::text, true)`;
-
-// Runs after the statement that stored the message, which has locked the session: it sees every turn and row committed before.
-// A message that may answer an open question is no input of a new turn.
-const startArrived = {
-  name: "inbox-start",
-  text: `
-    WITH next AS (
-      SELECT i.id, i.session_id, i.parts, i.reply_to, i.sender, i.sent_at, i.trust, i.trace, i.exclusive FROM parley.inbox i
-      WHERE i.id = $1 AND current_setting('parley.writes') = 'true'
-        AND EXISTS (SELECT FROM parley.leadership WHERE name = 'agent-core' AND epoch = $2)
-        AND NOT EXISTS (SELECT FROM parley.turns t WHERE t.session_id = i.session_id AND t.state = 'running')
-        AND NOT EXISTS (SELECT FROM parley.inbox other WHERE other.session_id = i.session_id AND other.state = 'queued' AND other.id <> i.id)
-        AND NOT EXISTS (SELECT FROM parley.questions q JOIN parley.turns t ON t.id = q.turn_id
-          WHERE q.state = 'open' AND q.expires_at > now() AND (q.session_id = i.session_id OR t.trust = 'cron'))
-    ), turn AS (
-      INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to, trust, exclusive)
-      SELECT $3, session_id, id, 'running', $2, reply_to, trust, exclusive FROM next
-      RETURNING id, session_id, started_at
-    ), claimed AS (
-      UPDATE parley.inbox SET state = 'claimed', turn_id = turn.id FROM turn WHERE inbox.id = $1
-    ), session AS (
-      UPDATE parley.sessions SET seq = seq + 1, message_count = message_count + 1, updated_at = now()
-      FROM turn WHERE sessions.id = turn.session_id
-      RETURNING sessions.key, sessions.seq, view, overrides, profile, parent_id, depth, prefix_hash
-    ), message AS (
-      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, sender, sent_at)
-      SELECT next.session_id, session.seq, turn.id, 'user', next.parts, next.sender, next.sent_at FROM session, turn, next
-    )
-    SELECT turn.id AS turn_id, turn.started_at, next.trust, NULL AS parent_turn_id, NULL AS parent_step, NULL AS parent_mode,
-           NULL AS root_turn_id, next.trace, next.exclusive, next.id AS inbox_id, next.parts, next.sender, next.reply_to, next.sent_at,
-           session.seq, session.key, session.view, session.overrides, session.profile, session.parent_id, session.depth, session.prefix_hash,
-           next.session_id
-    FROM turn, next, session`,
 };
 
-/** The statement that starts the turn of a stored row for the leader with this epoch; it returns no row when it may not start. */
-export function startArrivedStatement(inboxId: string, epoch: number, turnId: string) {
-  return { ...startArrived, values: [inboxId, epoch, turnId] };
-}
-
-/** The started turn from the rows of the statement; undefined when it started none. */
-export function startedTurnOf(epoch: number, rows: object[]): store.StartedTurn | undefined {
-  const [row] = rows as ArrivedRow[];
-  if (row === undefined) return undefined;
+/** The turn that the commit of a message started, for the leader with this epoch. */
+export function startedTurnOf(epoch: number, arrived: ArrivedRow): store.StartedTurn {
+  const row = { ...arrived, parent_turn_id: null, parent_step: null, parent_mode: null, root_turn_id: null };
   const { turn, state, messages } = newTurn(row.session_id, row.key, row, [row]);
-  const [message] = messages;
-  return message === undefined ? undefined : { epoch, turn, session: state, message };
-}
-
-/**
- * Stores the message and starts its turn in one transaction, without waiting between the statements. Returns the rows of both. Rejects with
- * the first failure; nothing is then committed.
- */
-export async function storeAndStart(
-  client: PoolClient,
-  storing: QueryConfig,
-  starting: QueryConfig,
-): Promise<{ stored: object[]; turn: object[] }> {
-  const [opened, stored, turn, committed] = await Promise.allSettled(
-    inOneWrite(client, () => [
-      client.query(enterStatement),
-      client.query<object>(storing),
-      client.query<object>(starting),
-      client.query("COMMIT"),
-    ]),
-  );
-  for (const each of [opened, stored, turn, committed]) if (each.status === "rejected") throw each.reason;
-  return { stored: rowsOf(stored), turn: rowsOf(turn) };
-}
-
-function rowsOf(settled: PromiseSettledResult<QueryResult<object>>): object[] {
-  if (settled.status === "rejected") throw settled.reason;
-  return settled.value.rows;
+  return { epoch, turn, session: state, message: singleRow(messages) };
 }
