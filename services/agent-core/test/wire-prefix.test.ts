@@ -5,7 +5,7 @@ import type { Part } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { unknownCapabilities } from "../src/model/anthropic/capabilities.ts";
-import { toRequest as toAnthropic } from "../src/model/anthropic/wire.ts";
+import { textOfBody, toRequest as toAnthropic } from "../src/model/anthropic/wire.ts";
 import { initialDialect } from "../src/model/openai/dialect.ts";
 import { toRequest as toOpenAi } from "../src/model/openai/wire.ts";
 import type { ModelRequest, PromptMessage } from "../src/model/provider.ts";
@@ -110,4 +110,24 @@ test("sets at most four cache breakpoints for a conversation of any length", () 
       assert.ok(sent.split('"cache_control":{').length - 1 <= 4);
     }),
   );
+});
+
+describe("the text of Claude's request", () => {
+  test("contains the prompt and the cache time of its request when the same tools were sent with others", () => {
+    const first = requestOf([{ role: "user", parts: [{ type: "text", text: "hello" }] }]);
+    first.tools[0] = { ...first.tools[0], examples: [{ zone: "UTC" }] } as ModelRequest["tools"][number];
+    const requests: ModelRequest[] = [first, { ...first, system: "be brief" }, { ...first, cacheTtl: "1h" }, first];
+    for (const examples of [false, true]) {
+      for (const request of requests) {
+        const sent = textOfBody(toAnthropic(request, { ...options, examples }, unknownCapabilities));
+        // A copy shares no list of tools with an earlier request.
+        const { betas: _, ...body } = toAnthropic(
+          structuredClone(request),
+          { ...options, examples },
+          unknownCapabilities,
+        );
+        assert.deepEqual(JSON.parse(sent), JSON.parse(JSON.stringify(body)));
+      }
+    }
+  });
 });

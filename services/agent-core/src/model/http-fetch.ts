@@ -17,7 +17,7 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
   if (typeof body !== "string" || input instanceof Request) return fetch(input, init);
   const url = new URL(input);
   const send = url.protocol === "https:" ? requestTls : http.request;
-  const headers = Object.fromEntries(new Headers(init.headers));
+  const headers = plainHeaders(init.headers);
   const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
     const request = send(url, { method, headers, ...(signal ? { signal } : {}) }, resolve);
     request.on("error", reject);
@@ -29,11 +29,20 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
     incoming.destroy();
     return fetch(input, init);
   }
-  const received = { status, statusText, headers: headersOf(incoming) };
   const isStream = status === 200 && incoming.headers["content-type"]?.startsWith("text/event-stream") === true;
-  if (isStream) return { ...received, ok: true, url: url.href, body: incoming } as unknown as Response;
+  if (isStream) {
+    const headersRead = () => headersOf(incoming);
+    const stream = { status, statusText, ok: true, url: url.href, body: incoming };
+    return Object.defineProperty(stream, "headers", { get: headersRead }) as unknown as Response;
+  }
   // A response without content, such as 204, must have no body at all.
-  return new Response((await text(incoming)) || null, received);
+  return new Response((await text(incoming)) || null, { status, statusText, headers: headersOf(incoming) });
+}
+
+/** A plain object is sent as it is: building Headers costs more than the rest of a request. */
+function plainHeaders(headers: RequestInit["headers"] = {}): Record<string, string> {
+  const isPlain = Object.getPrototypeOf(headers) === Object.prototype;
+  return isPlain ? (headers as Record<string, string>) : Object.fromEntries(new Headers(headers));
 }
 
 function limitConnecting(request: ClientRequest): void {

@@ -1,12 +1,12 @@
-// Claude over Anthropic's API. The SDK provides the client and the stream parser; retries, watchdogs and the loop are
-// Parley's.
+// Claude over Anthropic's API. The SDK provides the client; retries, watchdogs and the loop are Parley's.
 import Anthropic from "@anthropic-ai/sdk";
 import { currentValue, type Secret } from "@parley/chassis";
 import type { ModelsSettings } from "@parley/contracts";
 import { askCapabilities, unknownCapabilities, type Capabilities } from "./capabilities.ts";
 import { toModelError } from "./errors.ts";
+import { MessagesEndpoint } from "./messages.ts";
 import { MessageBuilder, stopReasonOf } from "./reply.ts";
-import { toPrompt, toRequest, type WireOptions } from "./wire.ts";
+import { textOfBody, toPrompt, toRequest, type WireOptions } from "./wire.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "../provider.ts";
 import { CachedValue } from "../cached-value.ts";
 import { httpFetch } from "../http-fetch.ts";
@@ -39,6 +39,7 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
     openTelemetry: false,
   });
   const { name = "anthropic", keyVariable, model, thinking, display, examples = false } = options;
+  const messages = new MessagesEndpoint(client, options.apiKey);
   const origin = `${name}:${model}`;
   const wire: WireOptions = { model, origin, thinking, display, examples };
   let known: Capabilities = unknownCapabilities;
@@ -51,7 +52,7 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
     for (;;) {
       const body = toRequest(request, wire, can);
       try {
-        return await client.beta.messages.create(body, { signal });
+        return await messages.open(textOfBody(body), body.betas ?? [], signal);
       } catch (error) {
         const modelError = toModelError(error);
         if (modelError.failure !== "invalid" || !withdraw(wire, body, modelError.message)) throw error;
@@ -70,10 +71,12 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
     async stream(request, on, signal) {
       const builder = new MessageBuilder(origin);
       try {
-        for await (const event of await open(request, signal)) {
-          on.alive();
-          const delta = builder.add(event);
-          if (delta !== undefined) on.delta(delta);
+        for await (const events of await open(request, signal)) {
+          if (events.length > 0) on.alive();
+          for (const event of events) {
+            const delta = builder.add(event);
+            if (delta !== undefined) on.delta(delta);
+          }
         }
       } catch (error) {
         signal.throwIfAborted();

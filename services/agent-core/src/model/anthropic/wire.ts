@@ -49,19 +49,54 @@ export function toPrompt(
   request: ModelRequest,
   { model, origin = `anthropic:${model}`, examples = false }: Pick<WireOptions, "model" | "origin" | "examples">,
   can: Capabilities,
-): Pick<Body, "messages"> & { system: Anthropic.Beta.BetaTextBlockParam[]; tools: Anthropic.Beta.BetaTool[] } {
-  const cache = cacheControl(request.cacheTtl);
+): Pick<Body, "messages"> & Prefix {
   return {
-    system: [{ type: "text", text: request.system, cache_control: cache }],
-    tools: markTools(
-      request.tools.map((tool) => toTool(tool, examples)),
-      cache,
-    ),
+    ...prefixOf(request, examples),
     messages: markMessages(
       request.messages.map((message) => toMessage(message, origin, can, request.contents)),
+      cacheControl(request.cacheTtl),
+    ),
+  };
+}
+
+interface Prefix {
+  system: Anthropic.Beta.BetaTextBlockParam[];
+  tools: Anthropic.Beta.BetaTool[];
+}
+
+/** The last prefix with each list of tools: most requests of an agent have the same one, and it is the largest part of them. */
+const prefixes = new WeakMap<ModelRequest["tools"], { of: string; prefix: Prefix }>();
+const texts = new WeakMap<object, string>();
+
+function prefixOf(request: ModelRequest, examples: boolean): Prefix {
+  const { tools, system, cacheTtl = "" } = request;
+  const of = `${cacheTtl} ${examples} ${system}`;
+  const known = prefixes.get(tools);
+  if (known?.of === of) return known.prefix;
+  const cache = cacheControl(request.cacheTtl);
+  const prefix: Prefix = {
+    system: [{ type: "text", text: system, cache_control: cache }],
+    tools: markTools(
+      tools.map((tool) => toTool(tool, examples)),
       cache,
     ),
   };
+  prefixes.set(tools, { of, prefix });
+  return prefix;
+}
+
+/** The JSON text of a request; that of its prefix is written once. */
+export function textOfBody(body: Body): string {
+  const { betas: _, system = [], tools = [], messages, ...others } = body;
+  const fields = JSON.stringify(others).slice(0, -1);
+  return `${fields},"system":${knownText(system)},"tools":${knownText(tools)},"messages":${JSON.stringify(messages)}}`;
+}
+
+function knownText(value: string | object): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  let known = texts.get(value);
+  if (known === undefined) texts.set(value, (known = JSON.stringify(value)));
+  return known;
 }
 
 function thinkingOf(
