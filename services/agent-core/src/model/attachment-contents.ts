@@ -13,7 +13,8 @@ const cacheCharacters = 64 * 1024 * 1024;
 export function selectContents(messages: readonly PromptMessage[], maxBytes = promptBytes): string[] {
   const chosen = new Set<string>();
   let left = maxBytes;
-  for (const message of messages.toReversed()) {
+  const shown = messages.filter(({ parts }) => parts.some(mayHaveAttachments));
+  for (const message of shown.toReversed()) {
     for (const { sha256, mediaType, bytes } of message.parts.toReversed().flatMap(attachmentsOf)) {
       if (chosen.has(sha256) || shownKind(mediaType, bytes) === "note") continue;
       // Older ones are omitted too, so that a growing prompt loses attachments from its start only.
@@ -23,6 +24,10 @@ export function selectContents(messages: readonly PromptMessage[], maxBytes = pr
     }
   }
   return [...chosen];
+}
+
+function mayHaveAttachments(part: Part): boolean {
+  return part.type === "blob" || (part.type === "tool_result" && part.attachments !== undefined);
 }
 
 function attachmentsOf(part: Part): Attachment[] {

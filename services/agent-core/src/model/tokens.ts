@@ -79,7 +79,16 @@ export type Estimate = (messages: readonly Message[]) => number;
 /** Overhead per message. */
 const tokensPerMessage = 4;
 
+/** Cached: messages never change, and every call of a model estimates all messages of the view. */
+const messageChars = new WeakMap<Message, number>();
+
+function charsOfMessage(message: Message): number {
+  let chars = messageChars.get(message);
+  if (chars === undefined) messageChars.set(message, (chars = charsOf(message.parts)));
+  return chars;
+}
+
 export function estimateTokens(messages: readonly Message[]): number {
-  const chars = messages.reduce((sum, message) => sum + charsOf(message.parts), 0);
+  const chars = messages.reduce((sum, message) => sum + charsOfMessage(message), 0);
   return tokensOf(chars) + tokensPerMessage * messages.length;
 }

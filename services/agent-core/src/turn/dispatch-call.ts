@@ -32,6 +32,8 @@ export type ToolCallDeps = Pick<TurnDeps, "bus" | "log" | "leaderStore"> & {
 
 /** Silence after which a runner counts as dead. */
 const silentMs = toolAliveIntervalMs * 3.5;
+/** Why a request ends when its call has ended. Without a reason, each call would create an error with a stack trace. */
+const ended = "the call has ended";
 /** How long a call waits for any tool-runner to be available. */
 const noRunnerMs = 30_000;
 /** How long a cancelled call may take to be settled by its runner. */
@@ -188,7 +190,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
     const reason = errorMessage(error);
     return { status: WireError.is(error, "UNAVAILABLE", "TIMEOUT") ? "silent" : "refused", reason, wasAlive };
   } finally {
-    over.abort();
+    over.abort(ended);
     clearTimeout(watchdog);
     signal.removeEventListener("abort", cancel);
     unfollow();

@@ -1,13 +1,13 @@
 // Documents for tool calls: audience and author come from the call's grant.
 import { isPrivateDocument, WireError, type DocumentAuthor, type DocumentMeta, type Grant } from "@parley/contracts";
-import { withClient, type Database } from "../../db/database.ts";
+import { inOneWrite, withClient, type Database, type PoolClient } from "../../db/database.ts";
 import { forbidden, operationOf, requireDocuments, requireOpen } from "../../grants.ts";
 import * as documents from "./documents.ts";
 import { granted, type Handlers } from "../handler.ts";
 
 export const callDocumentHandlers = {
   callDocumentList: granted(async ({ database }, grant, { since, limit }) => {
-    const page = await asReader(database, grant, () => documents.listDocuments(database, { since, limit }));
+    const page = await asReader(database, grant, (client) => documents.listDocuments(client, { since, limit }));
     const last = page.documents.at(-1);
     const visible = page.documents.filter((document) => document === last || !hides(grant, document.path));
     // The reader continues from the last position of a page: a private document keeps its position, without its name.
@@ -18,7 +18,7 @@ export const callDocumentHandlers = {
   callDocumentGet: granted(({ database }, grant, input) => {
     if (input.version !== undefined && input.withAuthors !== true)
       throw new WireError("INVALID_INPUT", "a call reads the newest version; of an older one only the line authors");
-    return asReader(database, grant, () => documents.getDocument(database, input), input.path);
+    return asReader(database, grant, (client) => documents.getDocument(client, input), input.path);
   }),
 
   callDocumentPut: granted(async (context, grant, { opId, path, content, expectedVersion }) => {
@@ -38,15 +38,23 @@ export const callDocumentHandlers = {
   }),
 } satisfies Partial<Handlers>;
 
-/** Runs `read` in parallel with the check that the call is open; an error of the check takes precedence. */
-async function asReader<R>(database: Database, grant: Grant, read: () => Promise<R>, path?: string): Promise<R> {
+/** Runs `read` together with the check that the call is open; an error of the check takes precedence. */
+async function asReader<R>(
+  database: Database,
+  grant: Grant,
+  read: (client: PoolClient) => Promise<R>,
+  path?: string,
+): Promise<R> {
   requireDocuments(grant, "read");
   if (path !== undefined && hides(grant, path)) throw forbidden(`${path} is private to the owner's conversations`);
-  const open = withClient(database, (client) => requireOpen(client, grant));
-  const [checked, found] = await Promise.allSettled([open, read()]);
-  if (checked.status === "rejected") throw checked.reason;
-  if (found.status === "rejected") throw found.reason;
-  return found.value;
+  return withClient(database, async (client) => {
+    const [checked, found] = await Promise.allSettled(
+      inOneWrite(client, () => [requireOpen(client, grant), read(client)] as const),
+    );
+    if (checked.status === "rejected") throw checked.reason;
+    if (found.status === "rejected") throw found.reason;
+    return found.value;
+  });
 }
 
 function hides({ audience }: Grant, path: string): boolean {

@@ -14,7 +14,7 @@ import {
   type OutputOf,
   type store,
 } from "@parley/contracts";
-import { withClient, type Database, type PoolClient } from "../../db/database.ts";
+import { withClient, type PoolClient, type Queryable } from "../../db/database.ts";
 import { authorsOfNext, authorsOfVersion } from "../../memory/authors-of-version.ts";
 import { maxRanges, untrustedRanges } from "../../memory/untrusted-lines.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
@@ -41,7 +41,7 @@ interface Wanted {
 
 export const documentHandlers = {
   documentList: ({ database }, input) => listDocuments(database, input),
-  documentGet: ({ database }, input) => getDocument(database, input),
+  documentGet: ({ database }, input) => withClient(database, (client) => getDocument(client, input)),
 
   documentPut(context, input) {
     requireContent(input.path, input.content);
@@ -75,33 +75,33 @@ export const documentHandlers = {
 } satisfies Partial<Handlers>;
 
 export async function listDocuments(
-  database: Database,
+  database: Queryable,
   { since, limit }: InputOf<typeof store.documentList>,
 ): Promise<OutputOf<typeof store.documentList>> {
-  const { rows } = await database.query<DocumentMeta>(
-    `SELECT ${columns} FROM parley.documents WHERE latest AND change > $1 ORDER BY change LIMIT $2 + 1`,
-    [since, limit],
-  );
+  const { rows } = await database.query<DocumentMeta>({
+    name: "document-list",
+    text: `SELECT ${columns} FROM parley.documents WHERE latest AND change > $1 ORDER BY change LIMIT $2::int + 1`,
+    values: [since, limit],
+  });
   return { documents: rows.slice(0, limit), more: rows.length > limit };
 }
 
 export async function getDocument(
-  database: Database,
+  client: PoolClient,
   { path, version, withUntrusted, withAuthors }: InputOf<typeof store.documentGet>,
 ): Promise<OutputOf<typeof store.documentGet>> {
-  return withClient(database, async (client) => {
-    const { rows } = await client.query<Document>(
-      `SELECT ${columns}, content FROM parley.documents
+  const { rows } = await client.query<Document>({
+    name: "document-get",
+    text: `SELECT ${columns}, content FROM parley.documents
        WHERE path = $1 AND CASE WHEN $2::int IS NULL THEN latest AND NOT deleted ELSE version = $2 END`,
-      [path, version ?? null],
-    );
-    const document = rows[0];
-    if (document === undefined) return { document: null };
-    if (withUntrusted !== true && withAuthors !== true) return { document };
-    const authors = await authorsOfVersion(client, document);
-    if (withAuthors === true) return { document: { ...document, content: "", lineAuthors: authors } };
-    return { document: { ...document, untrusted: untrustedRanges(document.content, authors, maxRanges) } };
+    values: [path, version ?? null],
   });
+  const document = rows[0];
+  if (document === undefined) return { document: null };
+  if (withUntrusted !== true && withAuthors !== true) return { document };
+  const authors = await authorsOfVersion(client, document);
+  if (withAuthors === true) return { document: { ...document, content: "", lineAuthors: authors } };
+  return { document: { ...document, untrusted: untrustedRanges(document.content, authors, maxRanges) } };
 }
 
 /** An old text as the newest version. Throws NOT_FOUND. */
