@@ -7,7 +7,7 @@ export const controlPing = request({
   server: "agent-core",
   served: "leader",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Check whether a leader responds. Standbys send it every 250 ms.",
+  doc: "Check whether a leader responds. Standbys send it every 100 ms.",
   input: z.object({}),
   output: z.object({ epoch: z.number().int(), holder: z.string() }),
 });

@@ -19,7 +19,7 @@ const lease = {
   ttlMs: 60_000,
   renewMs: 2_000,
   giveUpMs: 50_000,
-  pingMs: 250,
+  pingMs: 100,
   absentMs: 100,
   pollMs: 1_000,
   silentMs: 1_500,

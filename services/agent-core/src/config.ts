@@ -37,6 +37,17 @@ export interface LeaseTimes {
   silentMs: number;
 }
 
+export const leaseTimes: LeaseTimes = {
+  ttlMs: 6_000,
+  renewMs: 2_000,
+  giveUpMs: 4_000,
+  // With absentMs it decides how soon a killed leader is noticed: after 225 ms at the latest.
+  pingMs: 100,
+  absentMs: 100,
+  pollMs: 1_000,
+  silentMs: 1_500,
+};
+
 /** Attempts of a model call and the delays between them. */
 export interface RetryTimes {
   tries: number;
@@ -111,15 +122,7 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     embedder: embedderIn(env, base.settings.memory.embedder),
     transcriber: transcriberIn(env, base.settings.attachments.transcription),
     synthesizer: synthesizerIn(env, base.settings.voice.speech),
-    lease: {
-      ttlMs: 6_000,
-      renewMs: 2_000,
-      giveUpMs: 4_000,
-      pingMs: 250,
-      absentMs: 100,
-      pollMs: 1_000,
-      silentMs: 1_500,
-    },
+    lease: leaseTimes,
     retry: {
       tries: retry.tries,
       baseMs: agent.PARLEY_MODEL_RETRY_BASE_MS ?? retry.base_seconds * 1_000,

@@ -5,8 +5,10 @@ import {
   afterPing,
   initialPresence,
   noticedAnswerAt,
+  pingIntervalMs,
   type PingResult,
 } from "../src/leader/leader-presence.ts";
+import { leaseTimes } from "../src/config.ts";
 import { mayTakeOver, takeoverReason } from "../src/leader/standby.ts";
 
 describe("taking over", () => {
@@ -14,7 +16,7 @@ describe("taking over", () => {
     ttlMs: 6_000,
     renewMs: 2_000,
     giveUpMs: 4_000,
-    pingMs: 250,
+    pingMs: 100,
     absentMs: 200,
     pollMs: 1_000,
     silentMs: 1_500,
@@ -108,6 +110,20 @@ describe("the presence of a leader", () => {
       ]),
       "b/1",
     );
+  });
+
+  test("ends within 225 ms of a kill, whenever the last ping before it was answered", () => {
+    const killedAt = 1_000;
+    for (let firstPingAt = 0; firstPingAt <= leaseTimes.pingMs; firstPingAt += 5) {
+      let presence = initialPresence(0);
+      let now = firstPingAt;
+      for (;;) {
+        presence = afterPing(presence, now < killedAt ? answer : unserved, { connection: 1, now });
+        if (absentHolder(presence, now, leaseTimes.absentMs) !== undefined) break;
+        now += pingIntervalMs(presence, leaseTimes);
+      }
+      assert.ok(now - killedAt <= 225, `noticed ${now - killedAt} ms after the kill`);
+    }
   });
 
   test("continues when it answers again, and is unknown when a ping gets no reply", () => {

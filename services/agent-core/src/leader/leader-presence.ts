@@ -48,6 +48,11 @@ export function absentHolder(
   return absentSince !== undefined && now - absentSince >= absentMs ? answered?.holder : undefined;
 }
 
+/** The time between the starts of two pings in milliseconds: shorter while the absence of the leader is to be confirmed. */
+export function pingIntervalMs({ absentSince }: LeaderPresence, lease: { pingMs: number; absentMs: number }): number {
+  return absentSince === undefined ? lease.pingMs : lease.absentMs / 4;
+}
+
 /** The round of pings that runs now. */
 export interface PingRound {
   startedAt: number;

@@ -1,7 +1,7 @@
 // Becoming and staying the leader: standby → leader → exit. Losing the leadership ends the process, because a restart
 // is the only clean state.
 //
-//   standby  pings the leader every 250 ms, polls the lock every second; at once when nobody serves the leader's subject any more
+//   standby  pings the leader every 100 ms, polls the lock every second; at once when nobody serves the leader's subject any more
 //   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
@@ -12,7 +12,14 @@ import type { RedisState } from "../redis.ts";
 import { createEpochKey, type SignGrant } from "../policy/grant-signer.ts";
 import { LeaderStore } from "../store-client/leader-store.ts";
 import { LeaderLock } from "./lock.ts";
-import { absentHolder, afterPing, initialPresence, noticedAnswerAt, type PingResult } from "./leader-presence.ts";
+import {
+  absentHolder,
+  afterPing,
+  initialPresence,
+  noticedAnswerAt,
+  pingIntervalMs,
+  type PingResult,
+} from "./leader-presence.ts";
 import { mayTakeOver, ownerName, takeoverReason } from "./standby.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
@@ -165,8 +172,7 @@ function pingLeader(bus: Bus, { lease }: AgentConfig, signal: AbortSignal): Ping
         absence = Promise.withResolvers<void>();
       }
       announced = holder;
-      const intervalMs = presence.absentSince === undefined ? lease.pingMs : lease.absentMs / 4;
-      await delay(Math.max(0, intervalMs - (performance.now() - sentAt)));
+      await delay(Math.max(0, pingIntervalMs(presence, lease) - (performance.now() - sentAt)));
     }
   })();
   return {
