@@ -44,7 +44,7 @@ export function tooling(tools: readonly string[], has: HasTool): string {
   if (tools.length === 0) return section("Tools", "You have no tools here. If a request needs one, say so.");
   const lines = [
     has("tool_search")
-      ? "You can do only what your tools can do. There are more tools than those in your list: tool_search names and finds them."
+      ? "You can do only what your tools can do. There are tools that are not in your list: tool_search lists their names and finds them."
       : "You can do only what your tools can do. Your list of tools, with their arguments, is complete.",
   ];
   if (has("read") && (has("edit") || has("write"))) lines.push("Read a file before you change it.");
@@ -88,7 +88,7 @@ export function memoryRecall(audience: Audience, has: HasTool): string {
   if (audience === "others" || !(has("memory_search") || has("read"))) return "";
   const look = has("memory_search") ? "memory_search" : has("grep") ? "grep in memory/" : "read";
   const lines = [
-    `Before you answer about anything said, decided or done earlier, look it up: in MEMORY.md, then with ${look}. If you find nothing, say so.`,
+    `Before you answer a question about something that was said, decided or done earlier, look it up: in MEMORY.md, then with ${look}. If you find nothing, say so.`,
   ];
   if (has("write") || has("edit")) {
     lines.push(

@@ -9,13 +9,14 @@ export const memoryWriteTool = localTool({
   name: "memory_write",
   aliases: ["memory_store"],
   summary: "Write something down in your memory.",
-  description: "Append an entry to your memory, short and understandable by itself. To change existing text use edit.",
+  description:
+    "Append an entry to your memory: short, and clear without this conversation. To change existing text, use edit.",
   input: z.object({
     content: z.string().trim().min(1).describe("The entry to remember.").meta({ modelSchema: "name_only" }),
     category: z
       .enum(noteCategories)
       .default("core")
-      .describe("core: MEMORY.md (lasting facts). daily: today's note. conversation: its note."),
+      .describe("core: MEMORY.md (lasting facts). daily: today's note. conversation: this conversation's note."),
     path: z.string().optional().describe("A note (memory/….md) instead of a category."),
   }),
   examples: [{ content: "Anna likes green tea." }, { content: "Called the plumber.", category: "daily" }],

@@ -17,7 +17,10 @@ export const messageTool = localTool({
   input: z.object({
     text: z.string().optional().describe("The text to send.").meta({ modelSchema: "name_only" }),
     content: z.string().optional().describe("Alias of `text`.").meta({ modelSchema: "hidden" }),
-    to: z.string().optional().describe("channel:account:conversation, as in a message's source. Default: here."),
+    to: z
+      .string()
+      .optional()
+      .describe("channel:account:conversation, as in a message's source. Default: this conversation."),
     channel: z.string().optional().describe("With `chat_id`, an alternative to `to`.").meta({ modelSchema: "hidden" }),
     chat_id: z.string().optional().describe("The conversation in `channel`.").meta({ modelSchema: "hidden" }),
     attachments: MessageAttachments,

@@ -86,8 +86,8 @@ export function execTool(options: ExecOptions): Tool {
         ? []
         : [`In the owner's turns it can read, and not change, these folders: ${mountPaths.join(", ")}.`]),
       "Commands cannot see documents (MEMORY.md, memory/, skills/…).",
-      `Long output is elided in the middle and saved. ${patience}`,
-      "Set background for servers, watchers and commands that need input; the tool process controls them, and you are notified of the end. Processes started with & end with the command.",
+      `The middle of long output is left out; all of it is saved to a file. ${patience}`,
+      "Set background for servers, watchers and commands that need input; the tool process controls them, and you are notified when they end. Processes started with & end with the command.",
     ].join(" "),
     args: z.strictObject({
       command: z
@@ -118,7 +118,7 @@ export function execTool(options: ExecOptions): Tool {
             : `Time before it moves to the background. Default ${times.backgroundAfterSeconds}.`,
         ),
       background: z.boolean().optional().describe("Start it in the background."),
-      notify: z.boolean().optional().describe("Notify you of the end. Default true."),
+      notify: z.boolean().optional().describe("Notify you when it ends. Default true."),
     }),
     examples: [
       { command: "npm test", workdir: "app", timeout_seconds: 300 },

@@ -15,16 +15,12 @@ export const grepTool = defineTool({
   aliases: ["Grep"],
   summary: "Find lines by a regular expression.",
   description:
-    "Search text files by a regular expression (ripgrep syntax, with look-around). Hits are `path:line: text`. `.git`, `.parley` and `node_modules` are skipped unless path names them.",
+    "Search text files with a regular expression (ripgrep syntax, with look-around). Each hit is shown as `path:line: text`. `.git`, `.parley` and `node_modules` are skipped unless path names them.",
   args: z.strictObject({
     pattern: z.string().min(1).max(1_000).describe("The regular expression.").meta({ modelSchema: "name_only" }),
     path: z.string().min(1).optional().describe("File or directory. Default: the workspace."),
-    include: z.string().min(1).max(1_000).optional().describe("Names of files: `*.ts`."),
-    ignore_case: z
-      .boolean()
-      .optional()
-      .describe("Whether upper and lower case match. Default false.")
-      .meta({ modelSchema: "name_only" }),
+    include: z.string().min(1).max(1_000).optional().describe("Glob of file names: `*.ts`."),
+    ignore_case: z.boolean().optional().describe("Ignore case. Default false.").meta({ modelSchema: "name_only" }),
     mode: z.enum(["content", "files", "count"]).optional().describe("Lines (default), file names, or hits per file."),
     context: z.number().int().min(0).max(20).optional().describe("Lines around each hit."),
     limit: z.number().int().min(1).max(1_000).optional().describe("Maximum hits. Default 100."),

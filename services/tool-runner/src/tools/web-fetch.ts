@@ -41,7 +41,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
         .meta({ modelSchema: "name_only" }),
       extract: z.enum(["markdown", "text"]).optional().describe("Default markdown."),
       max_chars: z.number().int().min(100).max(maxCharacters).optional().describe("Default 50000."),
-      offset: z.number().int().min(0).optional().describe("First character."),
+      offset: z.number().int().min(0).optional().describe("First character to return."),
     }),
     examples: [{ url: "https://example.org/news" }, { url: "https://example.org/long", offset: 50_000 }],
     class: "pure",
