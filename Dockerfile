@@ -1,7 +1,8 @@
 # One target for each service:
 #   docker build --target store --tag parley/store:0.1.0 .
 # Targets: store, migrate, agent-core, tool-runner, channel-gateway.
-# `build` compiles everything once; a target contains only the output of one service and its production dependencies.
+# `build` compiles everything once; a target contains only the output of one service and its production dependencies. The service runs as a
+# bundle; its other programs, such as the migration, run module by module.
 ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS build
@@ -18,6 +19,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     pnpm install --frozen-lockfile --prefer-offline \
     && node_modules/.bin/tsc -b tsconfig.build.json \
     && node packages/console/node_modules/vite/bin/vite.js build packages/console \
+    && node infra/docker/bundle.ts \
     && for service in store agent-core tool-runner channel-gateway; do \
          pnpm --config.allow-unused-patches=true deploy --prod --legacy --prefer-offline \
            --filter "@parley/$service" "/out/$service" || exit 1; \
@@ -42,8 +44,8 @@ WORKDIR /app
 USER 10001:10001
 # The services find a preset by name in this folder.
 COPY presets ./presets
-# Node is process 1 and handles SIGTERM itself: it drains and exits with 0.
-CMD ["node", "dist/main.js"]
+# Node is process 1 and handles SIGTERM itself: it drains and exits with 0. It would size the young generation by the machine's memory.
+CMD ["node", "--max-semi-space-size=4", "bundle/main.js"]
 # Uses bash: starting Node every five seconds in every container would cost much more.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 \
   CMD ["health-shell", "-c", "exec 3<>\"/dev/tcp/127.0.0.1/$PARLEY_HEALTH_PORT\" && printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r -t 3 _ status _ <&3 && [ \"$status\" = 200 ]"]
@@ -89,5 +91,5 @@ ENV PARLEY_WORKSPACE=/workspace \
     PARLEY_EXEC_ISOLATION=container
 ENTRYPOINT ["/usr/bin/tini", "--"]
 # Without the flag a command could start the debugger of the service by a signal, and read its memory.
-CMD ["node", "--disable-sigusr1", "dist/main.js"]
+CMD ["node", "--max-semi-space-size=4", "--disable-sigusr1", "bundle/main.js"]
 COPY --from=build /out/tool-runner ./

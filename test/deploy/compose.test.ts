@@ -126,7 +126,7 @@ test("hides the secrets in environments from commands that run as the same user"
   const runner = dockerfile.slice(dockerfile.indexOf(" AS tool-runner"));
   assert.match(runner, /chmod 0711 \/usr\/bin\/tini/);
   assert.match(runner, /^ENTRYPOINT \["\/usr\/bin\/tini", "--"\]$/m);
-  assert.match(runner, /^CMD \["node", "--disable-sigusr1", "dist\/main\.js"\]$/m);
+  assert.match(runner, /^CMD \["node", "--max-semi-space-size=4", "--disable-sigusr1", "bundle\/main\.js"\]$/m);
 });
 
 describe("health check of the images", () => {

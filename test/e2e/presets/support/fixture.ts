@@ -76,6 +76,8 @@ export interface ClusterFixtureOptions {
   /** Environment of the gateway: secrets of its channels. */
   secrets?: Record<string, string>;
   /** See `startTestCluster`. */
+  programs?: TestClusterOptions["programs"];
+  /** See `startTestCluster`. */
   processes?: TestClusterOptions["processes"];
   /** Isolation of commands. Default `none`, with which every command has high risk. */
   isolation?: "none" | "container" | "auto";
@@ -91,6 +93,7 @@ export async function startClusterFixture(
     settings: `${preset === null ? "" : `preset = "${preset}"\n`}${options.settings ?? ""}`,
     model: options.model === true,
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
+    programs: options.programs,
     processes: options.processes,
     env: {
       "tool-runner": { PARLEY_EXEC_ISOLATION: options.isolation ?? "none" },

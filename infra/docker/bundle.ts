@@ -1,0 +1,33 @@
+// Builds the bundles of the four services (bundle.config.ts): for the images, the bench and the test of the bundles.
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const repository = fileURLToPath(new URL("../../", import.meta.url));
+
+export interface Bundles {
+  store: string;
+  "agent-core": string;
+  "tool-runner": string;
+  "channel-gateway": string;
+}
+
+/** Builds all bundles, one after the other, and returns their scripts. Rejects with the output of a build that fails. */
+export async function buildBundles(): Promise<Bundles> {
+  return {
+    store: await build("store"),
+    "agent-core": await build("agent-core"),
+    "tool-runner": await build("tool-runner"),
+    "channel-gateway": await build("channel-gateway"),
+  };
+}
+
+async function build(service: string): Promise<string> {
+  const vite = `${repository}packages/console/node_modules/vite/bin/vite.js`;
+  const config = `${repository}infra/docker/bundle.config.ts`;
+  await run(process.execPath, [vite, "build", "--config", config, "--mode", service], { cwd: repository });
+  return `${repository}services/${service}/bundle/main.js`;
+}
+
+if (import.meta.main) await buildBundles();
