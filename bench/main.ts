@@ -3,14 +3,15 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+import { REPOSITORY_PROGRAMS, SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
+import { buildBundles } from "../infra/docker/bundle.ts";
 import { compare } from "./compare.ts";
 import { baselines } from "./rows/baselines.ts";
 import { channels } from "./rows/channels.ts";
 import { consolePages } from "./rows/console.ts";
 import { failover } from "./rows/failover.ts";
 import { history } from "./rows/history.ts";
-import { idle } from "./rows/idle.ts";
+import { idle, idleBundles } from "./rows/idle.ts";
 import { memory } from "./rows/memory.ts";
 import { memorySize } from "./rows/memory-size.ts";
 import { curves, replicated } from "./rows/scaling.ts";
@@ -64,12 +65,14 @@ async function startCluster(
   replicas: Record<string, number>,
   env: Readonly<Record<string, string>> = {},
   config = settings,
+  programs: NonNullable<UpOptions["programs"]> = REPOSITORY_PROGRAMS,
 ): Promise<Cluster> {
   return up({
     home,
     httpPort: 0,
     serversDir: SHARED_CACHE_DIR,
     replicas,
+    programs,
     environment: {
       PARLEY_CONFIG: config,
       ANTHROPIC_API_KEY: "sk-bench",
@@ -99,6 +102,13 @@ try {
   await measure("console", () => consolePages(cluster, gateway));
   await cluster.stop();
 
+  await measure("idle", async () => {
+    const programs = { ...REPOSITORY_PROGRAMS, services: await buildBundles() };
+    const bundled = await startCluster({}, {}, settings, programs);
+    const measured = await idleBundles(bundled);
+    await bundled.stop();
+    return measured;
+  });
   await measure("waterfall", () => waterfall((env) => startCluster({}, env), model));
   for (const service of ["channel-gateway", "store", "tool-runner"] as const) {
     await measure("curves", async () => {
