@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import { store } from "@parley/contracts";
+import { Client } from "pg";
 import type { ChannelAdapter } from "../src/channels/channel.ts";
 import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
@@ -29,7 +30,14 @@ describe("leases of 24 accounts over four gateways", () => {
   const start = async (name: string) => {
     // Accounts with files also look for messages that are incomplete.
     const files = { fetchFile: async () => "too_large" as const };
-    const own = platforms.map((platform) => platform.account({ dm_policy: "open" }, name, files));
+    // Every gateway sends the texts of half of the accounts, so it also looks for texts whose hint was lost.
+    const own = platforms.map((platform, index) =>
+      platform.account(
+        { dm_policy: "open" },
+        name,
+        index % 2 === 0 ? files : { ...files, sendsWithoutConnection: true },
+      ),
+    );
     replicas.set(name, await stack.gateway({ name, overrides: { accounts: own } }));
   };
   const connected = (platform: Platform) => (platform.isConnected ? platform.owners.at(-1) : undefined);
@@ -91,6 +99,19 @@ describe("leases of 24 accounts over four gateways", () => {
       platform.say({ conversation: `c${index}`, from: `c${index}`, text: `hello ${index}` });
     for (const platform of platforms) await platform.until(() => platform.sent.length === 1);
     assert.ok(platforms.every(({ sent }) => sent.length === 1));
+  });
+
+  test("sends texts whose hints were lost, on accounts of one gateway and of all", async () => {
+    const sql = new Client({ connectionString: stack.stack.postgres.ownerUrl });
+    await sql.connect();
+    // The store publishes a hint for what it stores itself.
+    await sql.query(
+      `INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, body, expires_at)
+       SELECT gen_random_uuid(), 0, 'test', each, 'lost', '"without a hint"', now() + interval '10 minutes' FROM unnest(ARRAY['bot2', 'bot3']) AS each`,
+    );
+    await sql.end();
+    for (const platform of platforms.slice(2, 4))
+      await platform.until(() => platform.sent.some(({ text }) => text === "without a hint"));
   });
 
   test("opens every connection of an account with several, each with a lease of its own", async () => {

@@ -100,3 +100,16 @@ test("returns a row as interrupted when the claim expired while its sender was s
     [[outboxId, true]],
   );
 });
+
+test("lists the accounts whose texts are not settled, and no others", async () => {
+  const outboxId = await put("open", "1");
+  await put("also-open", "1");
+  const openOf = async (...accounts: string[]) =>
+    (await fixture.gateway.request(store.outboxOpen, { accounts })).accounts.toSorted();
+  assert.deepEqual(await openOf("telegram:open", "telegram:quiet", "irc:open"), ["telegram:open"]);
+  assert.equal((await claim("open")).length, 1);
+  assert.deepEqual(await openOf("telegram:open"), ["telegram:open"], "its sender may die");
+  const outcome = { state: "sent" as const, providerMessageId: null };
+  await fixture.gateway.request(store.outboxSettle, { opId: randomUUID(), outboxId, owner, outcome });
+  assert.deepEqual(await openOf("telegram:open", "telegram:also-open"), ["telegram:also-open"]);
+});

@@ -73,6 +73,13 @@ test("gives the answer to the process that edits the preview, until that has rel
   assert.deepEqual(await claim(two), [["answer to c1", "77"]]);
 });
 
+test("lists an account with a preview that no text replaces yet", async () => {
+  const { settle } = await opened("listed");
+  await settle({ state: "sent", messageId: "78" });
+  const accounts = ["telegram:main", "telegram:other"];
+  assert.deepEqual(await fixture.gateway.request(store.outboxOpen, { accounts }), { accounts: ["telegram:main"] });
+});
+
 test("opens a preview once when the opening is repeated, also while the first one runs", async () => {
   for (const concurrent of [false, true]) {
     const conversation = concurrent ? "at once" : "later";

@@ -125,6 +125,17 @@ export const outboxClaim = storeRequest({
   }),
 });
 
+export const outboxOpen = storeRequest({
+  subject: "store.outbox.open",
+  clients: ["channel-gateway"],
+  doc: "List those of the accounts that have texts which are not settled, or previews. A replica asks for all its accounts at once, so that a text is sent although its hint was lost.",
+  input: z.object({
+    /** `channel:account`. */
+    accounts: z.array(z.string()).max(1_000),
+  }),
+  output: z.object({ accounts: z.array(z.string()) }),
+});
+
 export const outboxSettle = storeRequest({
   subject: "store.outbox.settle",
   clients: ["channel-gateway"],

@@ -1,8 +1,9 @@
 // The channel accounts of this replica. Accounts are added and removed while it runs.
 import { FileFetcher } from "../ingress/file-fetcher.ts";
+import { OutboxPoll } from "../delivery/outbox-poll.ts";
 import { HostedAccount, type ChannelAccount, type HostedAccountDeps } from "./hosted-account.ts";
 
-export interface AccountDeps extends Omit<HostedAccountDeps, "files" | "unsettled"> {
+export interface AccountDeps extends Omit<HostedAccountDeps, "files" | "outboxPoll" | "unsettled"> {
   /** The largest file that is fetched. */
   maxFileBytes: number;
 }
@@ -10,12 +11,14 @@ export interface AccountDeps extends Omit<HostedAccountDeps, "files" | "unsettle
 export class Accounts {
   readonly #deps: HostedAccountDeps;
   readonly #files: FileFetcher;
+  readonly #outboxPoll: OutboxPoll;
   readonly #hosted = new Map<string, HostedAccount>();
   #state: "new" | "open" | "closed" = "new";
 
   constructor({ maxFileBytes, ...deps }: AccountDeps) {
     this.#files = new FileFetcher({ bus: deps.bus, log: deps.log, maxBytes: maxFileBytes });
-    this.#deps = { ...deps, files: this.#files, unsettled: new Map() };
+    this.#outboxPoll = new OutboxPoll(deps.bus);
+    this.#deps = { ...deps, files: this.#files, outboxPoll: this.#outboxPoll, unsettled: new Map() };
   }
 
   /** The names of the leases that this replica holds. */
@@ -48,12 +51,14 @@ export class Accounts {
   open(): void {
     this.#state = "open";
     this.#files.open();
+    this.#outboxPoll.open();
     for (const hosted of this.#hosted.values()) hosted.open();
   }
 
   /** Finishes the sends in flight; the connections are closed by the pool of leases. */
   async close(): Promise<void> {
     this.#state = "closed";
+    await this.#outboxPoll.close();
     await Promise.all([...this.#hosted.values()].map((hosted) => hosted.close()));
     await this.#files.close();
   }

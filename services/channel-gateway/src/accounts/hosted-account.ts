@@ -20,6 +20,7 @@ import { keepListening } from "./listening.ts";
 import type { LeasePool } from "../delivery/lease-pool.ts";
 import type { Lease } from "../delivery/leases.ts";
 import { Outbound, type OutboundDeps } from "../delivery/outbound.ts";
+import type { OutboxPoll } from "../delivery/outbox-poll.ts";
 import { Previews } from "../delivery/previews.ts";
 import { SendPauses } from "../delivery/send-pauses.ts";
 import { TurnIndicators } from "../delivery/turn-indicators.ts";
@@ -41,6 +42,7 @@ export interface HostedAccountDeps {
   states: AccountStates;
   leases: LeasePool;
   files: FileFetcher;
+  outboxPoll: OutboxPoll;
   /** People are sent what the model writes, and not only what it sends with the tool `message`. */
   showsAnswers: boolean;
 }
@@ -89,6 +91,7 @@ export class HostedAccount {
     const lease = { held: () => this.#sendingLease(), fenced: (lost: LeaseRef) => this.#fenced(lost) };
     const outbound = new Outbound({ bus, log, events, owner, unsettled }, this.#sending, lease, this.#previews);
     this.#outbound = outbound;
+    this.#deps.outboxPoll.add(name, () => outbound.wake());
     const failed = (error: unknown) => states.set(name, failureOf(error));
     const { signal } = this.#stop;
     if (adapter.listen !== undefined) this.#running = keepListening(adapter, host, signal, failed);
@@ -112,6 +115,7 @@ export class HostedAccount {
   /** Finishes the sends in flight; the connections stay open. */
   async close(): Promise<void> {
     this.#stop.abort(new Error("draining"));
+    this.#deps.outboxPoll.remove(this.name);
     this.#indicators?.close();
     await this.#running;
     await this.#previews?.close();

@@ -8,6 +8,7 @@ import { failSpan, faultPoint, inSpan, parleyAttribute, type Logger } from "@par
 import { outboxReady, store, WireError, type OutboxRow } from "@parley/contracts";
 import type { SendingAdapter, LeaseRef } from "../channels/channel.ts";
 import type { GatewayEvents } from "../events.ts";
+import { pollEveryMs } from "./outbox-poll.ts";
 import type { Previews } from "./previews.ts";
 import { ratesOf } from "./rates.ts";
 import { RowSender, type PartOutcome } from "./row-sender.ts";
@@ -29,8 +30,6 @@ export interface OutboundDeps {
 const maxInFlight = 8;
 /** After this time an unsettled row counts as abandoned; longer than a send and the retries of its settlement. */
 const claimMs = 30_000;
-/** How often the store is polled without a hint. */
-const backstopMs = 2_000;
 /** How long a settlement is retried while the store is unavailable. */
 const settleForMs = 25_000;
 const settlePauseMs = 500;
@@ -44,7 +43,6 @@ export class Outbound {
   readonly #sender: RowSender;
   readonly #sending = new Set<Promise<void>>();
   readonly #hint: Served;
-  readonly #backstop: NodeJS.Timeout;
   #claiming: Promise<void> | undefined;
   #again = false;
   #closed = false;
@@ -66,7 +64,6 @@ export class Outbound {
     this.#hint = deps.bus.subscribe(outboxReady, { channel: adapter.channel }, ({ account }) => {
       if (account === adapter.account) this.wake();
     });
-    this.#backstop = setInterval(() => this.wake(), backstopMs);
     this.wake();
   }
 
@@ -91,7 +88,6 @@ export class Outbound {
   async close(): Promise<void> {
     this.#closed = true;
     this.#hint.close();
-    clearInterval(this.#backstop);
     clearTimeout(this.#timer);
     await this.#claiming;
     await Promise.all(this.#sending);
@@ -210,10 +206,10 @@ export class Outbound {
     }
   }
 
-  /** Keeps only the earliest timer; the periodic poll covers later ones. */
+  /** Keeps only the earliest timer; the poll of the outbox (outbox-poll.ts) covers later ones. */
   #wakeIn(ms: number): void {
     const atMs = performance.now() + ms;
-    if (this.#closed || ms >= backstopMs || atMs >= this.#timerAtMs) return;
+    if (this.#closed || ms >= pollEveryMs || atMs >= this.#timerAtMs) return;
     clearTimeout(this.#timer);
     this.#timerAtMs = atMs;
     this.#timer = setTimeout(() => {

@@ -57,6 +57,19 @@ export const outboxHandlers = {
     return { outboxId: String(id) };
   },
 
+  async outboxOpen({ database }, { accounts }) {
+    const { rows } = await database.query<{ account: string }>({
+      name: "outbox-open",
+      text: `SELECT each AS account FROM unnest($1::text[]) AS each,
+               LATERAL (SELECT split_part(each, ':', 1) AS channel, substr(each, strpos(each, ':') + 1) AS account) AS one
+             WHERE EXISTS (SELECT FROM parley.outbox o
+                           WHERE o.channel = one.channel AND o.account = one.account AND o.state IN ('pending', 'sending'))
+                OR EXISTS (SELECT FROM parley.previews p WHERE p.channel = one.channel AND p.account = one.account)`,
+      values: [accounts],
+    });
+    return { accounts: rows.map(({ account }) => account) };
+  },
+
   async outboxGet({ database }, { outboxId }) {
     const { rows } = await database.query<OutputOf<typeof store.outboxGet>>(
       `SELECT state, attempts, provider_message_id AS "providerMessageId",
