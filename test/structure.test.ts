@@ -38,6 +38,16 @@ describe("structure", () => {
     assert.deepEqual(long, []);
   });
 
+  // The adapters that the interface of the channel host was designed with: what they have in common belongs to the host.
+  for (const [channel, most] of Object.entries({ telegram: 700, irc: 950 })) {
+    test(`the adapter of ${channel} has at most ${most} lines`, () => {
+      const paths = globSync(`services/channel-gateway/src/channels/${channel}/*.ts`, { cwd: root });
+      const lines = paths.map((path) => readFileSync(join(root, path), "utf8").split("\n").length - 1);
+      assert.ok(lines.length > 5);
+      assert.ok(lines.reduce((sum, each) => sum + each, 0) <= most, `${lines.join(" + ")} lines`);
+    });
+  }
+
   test("each error class has its own name as the name of its errors", () => {
     const errorClasses = sources.flatMap((path) =>
       readFileSync(join(root, path), "utf8")

@@ -1,6 +1,6 @@
 // An example of a channel: a webhook for messages, and one HTTP request per message of an answer. The host authorizes people, splits and
-// renders answers, and keeps order and rates. To use it, copy this folder to services/channel-gateway/src/channels/example as index.ts, the
-// entry to packages/contracts/src/channels, and add the entry to the list there.
+// renders answers, and keeps order and rates. To use it, copy it to services/channel-gateway/src/channels/example as index.ts, and the entry
+// to packages/contracts/src/channels, correct the imports, and add the entry to the list there.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { z } from "zod";
 import type {
@@ -9,13 +9,22 @@ import type {
   OutboundPart,
   SendOutcome,
 } from "../../services/channel-gateway/src/channels/channel.ts";
+import { adapterOf } from "../../services/channel-gateway/src/channels/load.ts";
 import { exampleChannel } from "./entry.ts";
 
 type Settings = z.output<typeof exampleChannel.settings>;
 
+/** The host loads the adapters of configured channels by this export. */
+export const createAdapter = adapterOf(exampleChannel, createExample);
+
 const sha256 = (text: string) => createHash("sha256").update(text).digest();
 
-export function createExample(account: string, settings: Settings, secret: string): ChannelAdapter {
+/** The secrets have the names of their settings. */
+export function createExample(
+  account: string,
+  settings: Settings,
+  { secret_env: secret = "" }: Readonly<Record<string, string>>,
+): ChannelAdapter {
   const { name: channel, capabilities } = exampleChannel;
 
   /** The draft of a posted message; null when it is not one. */

@@ -148,7 +148,7 @@ function receivedOf(draft: InboundDraft): ReceivedMessage {
 async function openTelegram(): Promise<Opened> {
   const peer = await startTelegramPeer();
   const settings = telegramChannel.settings.parse({ token_env: "PARLEY_CHANNEL_T", api_root: peer.url });
-  const adapter = createTelegram("main", settings, { token: peer.token });
+  const adapter = createTelegram("main", settings, { token_env: peer.token });
   const host = new TestHost();
   const { lease, lose } = host.lease();
   const ended = adapter.connect?.(host, lease);
@@ -364,7 +364,7 @@ async function openExample(): Promise<Opened> {
   chat.listen(0, "127.0.0.1");
   await once(chat, "listening");
   const url = `http://127.0.0.1:${(chat.address() as AddressInfo).port}`;
-  const adapter = createExample("main", { ...people, url, secret_env: "PARLEY_CHANNEL_E" }, "s3cret");
+  const adapter = createExample("main", { ...people, url, secret_env: "PARLEY_CHANNEL_E" }, { secret_env: "s3cret" });
   const host = new TestHost();
   const app = Fastify();
   adapter.routes?.(app, host);

@@ -20,7 +20,7 @@ function settingsFor(peer: TelegramPeer): TelegramAccount {
 }
 
 function adapterFor(peer: TelegramPeer, token = peer.token): Required<Pick<ChannelAdapter, "connect">> {
-  const adapter = createTelegram("main", settingsFor(peer), { token });
+  const adapter = createTelegram("main", settingsFor(peer), { token_env: token });
   return { connect: async (host, lease) => adapter.connect?.(host, lease) };
 }
 

@@ -19,7 +19,7 @@ function adapterFor(peer: Pick<TelegramPeer, "url">, mode: TelegramAccount["mode
     mode,
     api_root: peer.url,
   };
-  return createTelegram("main", settings, { token, webhookSecret: "s3cret" });
+  return createTelegram("main", settings, { token_env: token, webhook_secret_env: "s3cret" });
 }
 
 const addressOf = (more: Partial<OutboundPart["address"]> = {}) => ({

@@ -23,7 +23,7 @@ function adapterFor(apiRoot: string, webhookSecret: string | null = secret): Cha
     mode: "webhook",
     api_root: apiRoot,
   };
-  return createTelegram("main", settings, { token, ...(webhookSecret === null ? {} : { webhookSecret }) });
+  return createTelegram("main", settings, { token_env: token, webhook_secret_env: webhookSecret ?? "" });
 }
 
 async function gateway(apiRoot: string, host: TestHost): Promise<{ app: FastifyInstance; url: string }> {

@@ -19,6 +19,15 @@ export class ConnectionCalls {
     this.#signal = signal;
   }
 
+  /** The result of a call, which is repeated until it succeeds; null when the connection ends before. Rejects like `settled`. */
+  async succeeded<Result>(what: string, call: () => Promise<Answer<Result>>): Promise<Result | null> {
+    while (!this.#signal.aborted) {
+      const result = await this.settled(what, await call());
+      if (result !== null) return result;
+    }
+    return null;
+  }
+
   /**
    * The result, or null after the pause that the failure requires, at least `leastMs`. Rejects with AccountRejectedError when the platform
    * refuses the credentials. `what`: the name of the call, for the log.

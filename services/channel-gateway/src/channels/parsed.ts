@@ -6,6 +6,7 @@ import type { ChannelHost, InboundChange, InboundDraft, Position } from "./chann
 
 export type ParsedInput = { kind: "message"; draft: InboundDraft } | { kind: "change"; change: InboundChange };
 export type Skipped = { kind: "skipped"; reason: string };
+export type Parsed = ParsedInput | Skipped;
 
 /** The longest name of a person that is passed on. */
 const maxNameChars = 200;
@@ -34,6 +35,22 @@ export function contactOf(id: string, name: string | null | undefined): InboundD
 export function sentAtOf(ms: number | undefined): Pick<InboundDraft, "sentAt"> {
   const time = new Date(ms ?? Number.NaN);
   return Number.isNaN(time.getTime()) ? {} : { sentAt: time.toISOString() };
+}
+
+/** That a message was forwarded, and the original author as far as the platform names them. */
+export function forwardedFrom(author: string | undefined): Pick<InboundDraft, "forwarded"> {
+  const from = shownName(author);
+  return { forwarded: from === undefined ? {} : { from } };
+}
+
+/** The message that a message replies to; nothing for one without a text. */
+export function quoteOf(
+  text: string | undefined,
+  { author, ofAgent = false, ofSender = false }: { author: string | undefined; ofAgent?: boolean; ofSender?: boolean },
+): Pick<InboundDraft, "quote"> {
+  if (text === undefined || text === "") return {};
+  const by = { ...(ofAgent ? { ofAgent } : {}), ...(ofSender ? { ofSender } : {}) };
+  return { quote: { text, ...(author === undefined ? {} : { author }), ...by } };
 }
 
 type Place = Pick<InboundDraft, "conversation" | "group" | "contact" | "direct" | "replyTo">;

@@ -8,20 +8,22 @@ import { token, type GatewayStack } from "./stack.ts";
 
 export interface GatewayProcess {
   child: ChildProcess;
+  url: string;
   /** Makes this process fail once at a named fault point. */
   failAt(point: string, action: string): Promise<void>;
 }
 
-/** Starts a replica that is to be killed, as a separate process. */
+/** Starts a replica as a separate process, which a test may kill. `program`: of another copy of the sources. */
 export async function startProcess(
   stack: GatewayStack,
   replica: string,
   folder: string,
   env: Record<string, string>,
+  program: URL | string = new URL("../../src/main.ts", import.meta.url),
 ): Promise<GatewayProcess> {
   const faults = join(folder, "faults");
   await mkdir(faults);
-  const child = fork(new URL("../../src/main.ts", import.meta.url), {
+  const child = fork(program, {
     execArgv: ["--conditions=@parley/source"],
     stdio: ["ignore", process.env["PARLEY_TEST_LOGS"] === undefined ? "ignore" : "inherit", "inherit", "ipc"],
     env: {
@@ -35,9 +37,17 @@ export async function startProcess(
       ...env,
     },
   });
-  await once(child, "message");
+  const ended = once(child, "exit").then(([code]) => {
+    throw new Error(`the gateway ended with code ${String(code)} before it was ready`);
+  });
+  ended.catch(() => undefined);
+  let httpPort: unknown;
+  while (httpPort === undefined) {
+    [{ httpPort }] = (await Promise.race([once(child, "message"), ended])) as [{ httpPort?: unknown }];
+  }
   return {
     child,
+    url: `http://127.0.0.1:${String(httpPort)}`,
     failAt: async (point, action) => {
       // Written atomically, because the process may reach the point at any moment.
       const order = join(faults, `${point}.new`);

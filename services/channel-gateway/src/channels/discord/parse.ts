@@ -1,7 +1,7 @@
 // Converts messages and interactions of Discord to drafts for the gateway. Pure: no network, no clock. It does not authorize the sender.
 import { discordChannel } from "@parley/contracts";
 import type { InboundAction, InboundChange, InboundDraft, IncomingFile } from "../channel.ts";
-import { changeOf, contactOf, invalid, sentAtOf, shownName, type Skipped } from "../parsed.ts";
+import { changeOf, contactOf, invalid, quoteOf, sentAtOf, shownName, type Skipped } from "../parsed.ts";
 import { Deleted, type Interaction, Message, Reaction, type User } from "./schema.ts";
 
 export type Parsed =
@@ -58,22 +58,18 @@ export function parseMessage(data: unknown, { account, me, parentId }: Surroundi
       text,
       ...(files.length === 0 ? {} : { files }),
       ...(message.message_reference?.type === forwardType ? { forwarded: {} } : {}),
-      ...(quoted === undefined || quoted === null || quoted.content === ""
-        ? {}
-        : { quote: quoteOf(quoted, author, me) }),
+      ...quotedBy(message, me),
       // No reply reference in a direct conversation, where it is clear what is answered.
       replyTo: direct ? replyTo : { ...replyTo, replyToId: message.id },
     },
   };
 }
 
-function quoteOf({ content, author }: NonNullable<Message["referenced_message"]>, sender: User, me: Pick<User, "id">) {
-  return {
-    text: content,
-    author: nameOf(author, undefined) ?? "",
-    ...(author.id === me.id ? { ofAgent: true } : {}),
-    ...(author.id === sender.id ? { ofSender: true } : {}),
-  };
+function quotedBy({ referenced_message: quoted, author: sender }: Message, me: Pick<User, "id">) {
+  if (quoted === undefined || quoted === null) return {};
+  const { content, author } = quoted;
+  const by = { ofAgent: author.id === me.id, ofSender: author.id === sender.id };
+  return quoteOf(content, { author: nameOf(author, undefined) ?? "", ...by });
 }
 
 /** A button or a slash command. The latter becomes the text that a person would have typed. */

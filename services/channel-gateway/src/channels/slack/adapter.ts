@@ -3,9 +3,9 @@
 import { z } from "zod";
 import { slackChannel, type SlackAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost } from "../channel.ts";
-import type { Answer } from "../json-api.ts";
+import { RememberedCall } from "../remembered-call.ts";
 import { AccountSettingsError } from "../settings-check.ts";
-import { AuthTest, createCall, type Me } from "./api.ts";
+import { AuthTest, createCall } from "./api.ts";
 import { eventRoutes } from "./events-api.ts";
 import { createUpload, fetchFile } from "./files.ts";
 import { Intake, type SlackApp } from "./intake.ts";
@@ -41,19 +41,13 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
   const appCall = createCall({ ...api, token: secrets.appToken });
   const upload = createUpload(call);
 
-  let known: Me | null = null;
-  const identify = async (signal: AbortSignal): Promise<Answer<Me>> => {
-    if (known !== null) return { kind: "ok", result: known };
-    const answer = await call("auth.test", {}, AuthTest, signal);
-    if (answer.kind === "ok") known = answer.result;
-    return answer;
-  };
+  const me = new RememberedCall((signal) => call("auth.test", {}, AuthTest, signal));
   const slackApp: SlackApp = {
     account,
     replyInThread: settings.reply_in_thread,
     call,
     people: new People(call),
-    identify,
+    identify: (signal) => me.answer(signal),
   };
   /** Slack shows a status only in threads, and only for apps that may set it. */
   let hasStatus = true;
@@ -95,7 +89,7 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
   };
   if (mode === "socket") {
     adapter.connect = async (host, lease) => {
-      known = null;
+      me.forget();
       try {
         await holdConnection(slackApp, appCall, host, lease, takeOf(host));
       } catch (error) {

@@ -1,11 +1,9 @@
 // Converts events, presses of buttons and slash commands to drafts for the gateway. Pure: no network, no clock. It authorizes nobody.
 import type { IncomingFile, InboundAction, InboundDraft } from "../channel.ts";
-import { contactOf, invalid, sentAtOf, shownName, skipped, type ParsedInput, type Skipped } from "../parsed.ts";
+import { contactOf, forwardedFrom, invalid, quoteOf, sentAtOf, skipped, type Parsed } from "../parsed.ts";
 import type { Me } from "./api.ts";
 import { MemberEvent, MessageEvent, ReactionEvent, type BlockActions, type File, type SlashCommand } from "./schema.ts";
 import { readableText, withoutMention } from "./text.ts";
-
-export type Parsed = ParsedInput | Skipped;
 
 export interface ParseContext {
   account: string;
@@ -65,7 +63,7 @@ function parseMessage(event: MessageEvent, context: ParseContext): Parsed {
   const text = readable.trim() === "" ? sharedText : readable;
   const incoming = files.flatMap(fileOf);
   if (text.trim() === "" && incoming.length === 0) return skipped("no text");
-  const author = shared?.author_name === undefined ? {} : { author: shared.author_name };
+  const author = shared?.author_name;
   return {
     kind: "message",
     draft: {
@@ -77,15 +75,9 @@ function parseMessage(event: MessageEvent, context: ParseContext): Parsed {
       addressed: place.direct || mentioned || event.parent_user_id === me.user_id,
       text: text.trim() === "" ? `[file${incoming[0]?.name === undefined ? "" : `: ${incoming[0].name}`}]` : text,
       ...(incoming.length === 0 ? {} : { files: incoming }),
-      ...(shared === undefined || text !== sharedText ? {} : { forwarded: fromOf(shared.author_name) }),
-      ...(shared === undefined || text === sharedText ? {} : { quote: { text: sharedText, ...author } }),
+      ...(shared === undefined ? {} : text === sharedText ? forwardedFrom(author) : quoteOf(sharedText, { author })),
     },
   };
-}
-
-function fromOf(name: string | undefined): NonNullable<InboundDraft["forwarded"]> {
-  const from = shownName(name);
-  return from === undefined ? {} : { from };
 }
 
 /** A file that Slack hosts. Its handle is the address, which is useless without the bot's token. */

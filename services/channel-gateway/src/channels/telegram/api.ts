@@ -1,28 +1,16 @@
 // Calls of the Bot API. Every URL contains the token.
 import { z } from "zod";
-import { createCallApi, formOf, rootOf, type Answer } from "../json-api.ts";
-
-export type Call = <Result>(
-  method: string,
-  parameters: Record<string, unknown>,
-  result: z.ZodType<Result>,
-  signal: AbortSignal,
-  /** To upload, by the name of its parameter. */
-  files?: Parameters<typeof formOf>[1],
-) => Promise<Answer<Result>>;
+import { createCallApi, formOf, type Answer } from "../json-api.ts";
 
 const Hints = z.object({ retry_after: z.number().nonnegative().optional(), migrate_to_chat_id: z.number().optional() });
 const ErrorResponse = z
   .object({ description: z.string().default(""), parameters: Hints.default({}) })
   .catch({ description: "", parameters: {} });
 
-export interface ApiOptions {
-  apiRoot: string;
-  token: string;
-}
+export type Call = ReturnType<typeof createCall>;
 
-/** The code of a refusal is the new id of a group that became a supergroup. */
-export function createCall({ apiRoot, token }: ApiOptions): Call {
+/** Calls below `root`. The code of a refusal is the new id of a group that became a supergroup. `files`: to upload, by the name of their parameter. */
+export function createCall(root: string, token: string) {
   const callApi = createCallApi({
     token,
     problemOf: (json, { status }) => {
@@ -38,9 +26,15 @@ export function createCall({ apiRoot, token }: ApiOptions): Call {
       };
     },
   });
-  return (method, parameters, result, signal, files) => {
+  return async <Result>(
+    method: string,
+    parameters: Record<string, unknown>,
+    result: z.ZodType<Result>,
+    signal: AbortSignal,
+    files?: Parameters<typeof formOf>[1],
+  ): Promise<Answer<Result>> => {
     const content = files === undefined ? { json: parameters } : { body: formOf(parameters, files) };
     const envelope = z.object({ ok: z.literal(true), result }).transform((sent) => sent.result);
-    return callApi({ method: "POST", url: `${rootOf(apiRoot)}/bot${token}/${method}`, ...content }, envelope, signal);
+    return callApi({ method: "POST", url: `${root}/${method}`, ...content }, envelope, signal);
   };
 }

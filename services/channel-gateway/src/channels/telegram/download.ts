@@ -1,13 +1,17 @@
 // Downloads a file of the Bot API: requests its path, then its content.
 import { z } from "zod";
 import { download, DownloadFailedError } from "../download.ts";
-import { rootOf } from "../json-api.ts";
-import type { ApiOptions, Call } from "./api.ts";
+import type { Call } from "./api.ts";
 
 const File = z.object({ file_path: z.string().optional(), file_size: z.number().int().nonnegative().optional() });
 
+/** A path that stays below the bot's own. */
+const isBelowRoot = /^(?!\/)(?!.*\.\.)[\w./-]+$/;
+
+/** `root`: the address of the bot's files. */
 export async function fetchFile(
-  { call, apiRoot, token }: ApiOptions & { call: Call },
+  call: Call,
+  root: string,
   fileId: string,
   maxBytes: number,
   signal: AbortSignal,
@@ -19,12 +23,7 @@ export async function fetchFile(
     throw new DownloadFailedError(`getFile: ${answer.reason}`);
   }
   const { file_path: path = "", file_size: size = 0 } = answer.result;
-  if (!isRelative(path)) throw new DownloadFailedError("the platform returned no valid file path");
+  if (!isBelowRoot.test(path)) throw new DownloadFailedError("the platform returned no valid file path");
   if (size > maxBytes) return "too_large";
-  return download(fetch, { url: `${rootOf(apiRoot)}/file/bot${token}/${path}`, maxBytes, signal });
-}
-
-/** Whether a path stays below the bot's own path. */
-function isRelative(path: string): boolean {
-  return /^[\w./-]+$/.test(path) && !path.startsWith("/") && !path.split("/").includes("..");
+  return download(fetch, { url: `${root}/${path}`, maxBytes, signal });
 }

@@ -4,10 +4,9 @@ import { z } from "zod";
 import type { ChannelHost, LeaseRef } from "../channel.ts";
 import { ConnectionCalls } from "../connection-calls.ts";
 import { within } from "../transport.ts";
-import { showCommands } from "./actions.ts";
 import { handleUpdate, type Bot } from "./handle-update.ts";
 import { allowedUpdates } from "./parse.ts";
-import { Update, type User } from "./update-schema.ts";
+import { shownAs, Update } from "./update-schema.ts";
 
 const longPollSeconds = 30;
 const answerWithinMs = (longPollSeconds + 15) * 1000;
@@ -15,47 +14,38 @@ const answerWithinMs = (longPollSeconds + 15) * 1000;
 const conflictPauseMs = 1_000;
 
 /** Returns when the lease's signal aborts. Rejects when an update could not be stored, with AccountRejectedError when the token is refused. */
-export async function poll(bot: Bot, host: ChannelHost, lease: LeaseRef): Promise<void> {
-  const { call, identify } = bot;
+export async function poll(
+  { account, call, me, showCommands }: Bot,
+  host: ChannelHost,
+  lease: LeaseRef,
+): Promise<void> {
   const { signal } = lease;
   const calls = new ConnectionCalls("Telegram", host, signal);
   const timely = (): AbortSignal => within(signal, answerWithinMs);
-  const connected = ({ username, id }: User) => host.report({ state: "connected", as: `@${username ?? id}` });
-  let me: User | null = null;
-  let webhookGone = false;
-  let offset = lease.cursor === null ? null : Number(lease.cursor);
+  const removeWebhook = () =>
+    calls.succeeded("deleteWebhook", () => call("deleteWebhook", {}, z.literal(true), timely()));
+  me.forget();
+  const bot = await calls.succeeded("getMe", () => me.answer(timely()));
+  if (bot === null) return;
+  const connected = () => host.report({ state: "connected", as: shownAs(bot) });
+  showCommands(host);
+  await removeWebhook();
+  connected();
+  let offset = lease.cursor === null ? {} : { offset: Number(lease.cursor) };
   while (!signal.aborted) {
-    if (me === null) {
-      me = await calls.settled("getMe", await identify(timely()));
-      if (me !== null) void showCommands(call, host.commands);
-      continue;
-    }
-    if (!webhookGone) {
-      const gone = await calls.settled("deleteWebhook", await call("deleteWebhook", {}, z.literal(true), timely()));
-      webhookGone = gone === true;
-      if (webhookGone) connected(me);
-      continue;
-    }
-    const wait = { timeout: longPollSeconds, allowed_updates: allowedUpdates };
-    const question = offset === null ? wait : { ...wait, offset };
-    const answer = await call("getUpdates", question, z.array(Update), timely());
+    const wait = { ...offset, timeout: longPollSeconds, allowed_updates: allowedUpdates };
+    const answer = await call("getUpdates", wait, z.array(Update), timely());
     // 409: another process polls with this token (possibly this one is outdated), or a webhook was set in the meantime.
     const isConflict = answer.kind === "refused" && answer.status === 409;
-    if (isConflict) webhookGone = !/webhook/i.test(answer.reason);
     const updates = await calls.settled("getUpdates", answer, isConflict ? conflictPauseMs : 0);
+    if (isConflict && /webhook/i.test(answer.reason)) await removeWebhook();
     if (updates === null) continue;
-    connected(me);
+    connected();
     for (const [index, update] of updates.entries()) {
       if (signal.aborted) return;
-      const next = update.update_id + 1;
-      try {
-        const position = { lease, cursor: String(next) };
-        await handleUpdate(host, bot, me, update, position, updates.slice(index + 1));
-      } catch (error) {
-        if (signal.aborted) return;
-        throw error;
-      }
-      offset = next;
+      offset = { offset: update.update_id + 1 };
+      const position = { lease, cursor: String(offset.offset) };
+      await handleUpdate(host, { account, call }, bot, update, position, updates.slice(index + 1));
     }
   }
 }

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import type { RenderedText } from "../text/render.ts";
-import { keyboardOf } from "./actions.ts";
 import type { Answer } from "../json-api.ts";
 import { messageOperationsOf } from "../message-operations.ts";
 import { outcomeOf } from "../outcome.ts";
@@ -19,7 +18,7 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   const send = (to: typeof parameters) =>
     part.text === null
       ? sendFile(call, to, part.file, signal)
-      : callWithText(call, "sendMessage", { ...to, ...keyboardOf(part.actions) }, part.text, Sent, signal);
+      : callWithText(call, "sendMessage", { ...to, ...keyboardOf(part.actions) }, part.text, signal);
   let answer = await send(parameters);
   if (answer.kind === "refused" && answer.code !== "") {
     answer = await send({ ...parameters, chat_id: Number(answer.code) });
@@ -39,34 +38,44 @@ export function targetOf(conversation: string): Target | null {
   };
 }
 
-const photoTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/webp"]);
 /** Telegram's limit for a photo; as a document any file up to 50 MB is accepted. */
 const maxPhotoBytes = 10 * 1024 * 1024;
-/** Media types of Ogg audio; content detection returns any of them. */
-const voiceTypes: ReadonlySet<string> = new Set(["audio/ogg", "audio/opus", "application/ogg"]);
-const audioTypes: ReadonlySet<string> = new Set(["audio/mpeg", "audio/mp4", "audio/x-m4a"]);
 
 /** The upload method that shows a file type best. A file that Telegram refuses in this form is sent as a document. */
 function shownAs({ mediaType, content }: OutboundFile): { method: string; parameter: string; refusal: RegExp } | null {
-  if (photoTypes.has(mediaType) && content.length <= maxPhotoBytes)
+  if (/^image\/(?:jpeg|png|webp)$/.test(mediaType) && content.length <= maxPhotoBytes)
     return { method: "sendPhoto", parameter: "photo", refusal: /photo|image/i };
-  if (voiceTypes.has(mediaType)) return { method: "sendVoice", parameter: "voice", refusal: /voice|audio/i };
-  return audioTypes.has(mediaType) ? { method: "sendAudio", parameter: "audio", refusal: /audio/i } : null;
+  // The media types of Ogg audio; content detection returns any of them.
+  if (/^(?:audio\/(?:ogg|opus)|application\/ogg)$/.test(mediaType))
+    return { method: "sendVoice", parameter: "voice", refusal: /voice|audio/i };
+  const isAudio = /^audio\/(?:mpeg|mp4|x-m4a)$/.test(mediaType);
+  return isAudio ? { method: "sendAudio", parameter: "audio", refusal: /audio/i } : null;
 }
 
-async function sendFile(
-  call: Call,
-  parameters: Target,
-  file: OutboundFile | undefined,
-  signal: AbortSignal,
-): Promise<Answer<{ message_id: number }>> {
+type Sending = Promise<Answer<z.infer<typeof Sent>>>;
+
+async function sendFile(call: Call, to: Target, file: OutboundFile | undefined, signal: AbortSignal): Sending {
   if (file === undefined) return { kind: "unreached", reason: "the message has neither text nor file" };
-  const upload = (method: string, parameter: string) => call(method, parameters, Sent, signal, { [parameter]: file });
+  const upload = (method: string, parameter: string) => call(method, to, Sent, signal, { [parameter]: file });
   const shown = shownAs(file);
   if (shown === null) return upload("sendDocument", "document");
   const answer = await upload(shown.method, shown.parameter);
-  const notShown = answer.kind === "refused" && answer.status === 400 && shown.refusal.test(answer.reason);
-  return notShown ? upload("sendDocument", "document") : answer;
+  return isBecauseOf(answer, shown.refusal) ? upload("sendDocument", "document") : answer;
+}
+
+/** Whether Telegram refused the form of a request, with such a reason. */
+function isBecauseOf(answer: Answer<unknown>, reason: RegExp): boolean {
+  return answer.kind === "refused" && answer.status === 400 && reason.test(answer.reason);
+}
+
+const maxInRow = 3;
+
+/** The parameter of a message with buttons; empty without. */
+function keyboardOf(actions: OutboundPart["actions"]) {
+  if (actions === undefined) return {};
+  const buttons = actions.map(({ label, input }) => ({ text: label, callback_data: input }));
+  const rows = buttons.length <= maxInRow ? [buttons] : buttons.map((button) => [button]);
+  return { reply_markup: { inline_keyboard: rows } };
 }
 
 function replyOf(replyToId: string | undefined) {
@@ -75,21 +84,13 @@ function replyOf(replyToId: string | undefined) {
 }
 
 /** Calls a method with a text: with its markup, or without it when Telegram refuses the markup. */
-async function callWithText<Result>(
-  call: Call,
-  method: string,
-  target: object,
-  { text, plain, ranges }: RenderedText,
-  result: z.ZodType<Result>,
-  signal: AbortSignal,
-): Promise<Answer<Result>> {
-  const parameters = { ...target, link_preview_options: { is_disabled: true } };
-  if (ranges.length > 0) {
-    const answer = await call(method, { ...parameters, text, parse_mode: "HTML" }, result, signal);
-    const misread = answer.kind === "refused" && answer.status === 400 && /can't parse entities/i.test(answer.reason);
-    if (!misread) return answer;
+async function callWithText(call: Call, method: string, to: object, text: RenderedText, signal: AbortSignal): Sending {
+  const parameters = { ...to, link_preview_options: { is_disabled: true } };
+  if (text.ranges.length > 0) {
+    const answer = await call(method, { ...parameters, text: text.text, parse_mode: "HTML" }, Sent, signal);
+    if (!isBecauseOf(answer, /can't parse entities/i)) return answer;
   }
-  return call(method, { ...parameters, text: plain }, result, signal);
+  return call(method, { ...parameters, text: text.plain }, Sent, signal);
 }
 
 export function messageOperations(call: Call): MessageOperations {
@@ -98,7 +99,7 @@ export function messageOperations(call: Call): MessageOperations {
       const chat = targetOf(conversation)?.chat_id;
       return chat === undefined || !/^\d+$/.test(messageId) ? null : { chat_id: chat, message_id: Number(messageId) };
     },
-    edit: (message, text, signal) => callWithText(call, "editMessageText", message, text, z.unknown(), signal),
+    edit: (message, text, signal) => callWithText(call, "editMessageText", message, text, signal),
     remove: (message, signal) => call("deleteMessage", message, z.unknown(), signal),
     react: (message, emoji, signal) => {
       const reaction = emoji === null ? [] : [{ type: "emoji", emoji }];

@@ -5,7 +5,6 @@ import type { ChannelHost } from "../channel.ts";
 import { sameDigest, sha256 } from "../digest.ts";
 import { resultOf } from "../outcome.ts";
 import { webhookRoute } from "../webhook-route.ts";
-import { showCommands } from "./actions.ts";
 import { handleUpdate, type Bot } from "./handle-update.ts";
 import { Update } from "./update-schema.ts";
 
@@ -13,7 +12,7 @@ import { Update } from "./update-schema.ts";
 const identifyWithinMs = 5_000;
 
 export function webhookRoutes(bot: Bot, secret: string, app: FastifyInstance, host: ChannelHost): void {
-  void showCommands(bot.call, host.commands);
+  bot.showCommands(host);
   webhookRoute(app, host, {
     url: `/channels/telegram/${bot.account}/webhook`,
     platform: "Telegram",
@@ -21,7 +20,7 @@ export function webhookRoutes(bot: Bot, secret: string, app: FastifyInstance, ho
       typeof given === "string" && sameDigest(sha256(given), sha256(secret)),
     parse: (body) => Update.safeParse(parseJson(body)).data ?? null,
     receive: async (update) => {
-      const me = resultOf(await bot.identify(AbortSignal.timeout(identifyWithinMs)), "Telegram");
+      const me = resultOf(await bot.me.answer(AbortSignal.timeout(identifyWithinMs)), "Telegram");
       await handleUpdate(host, bot, me, update);
       return {};
     },
