@@ -1,4 +1,4 @@
-// A Bot API for the benchmark that only counts: it accepts messages, refuses them while it is limited, and has one file.
+// A Bot API for the benchmark that only counts: it accepts messages, refuses them while it is limited, and has one file, whose beginning differs.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,6 +15,9 @@ interface BotApi {
   close(): void;
 }
 
+/** The part of a file that differs between downloads. */
+const ownBytes = 8;
+
 export async function startBotApi(file: Uint8Array = new Uint8Array(1)): Promise<BotApi> {
   const arrivedAtMs = new Map<string, number>();
   const refusedAfterMs: number[] = [];
@@ -22,6 +25,7 @@ export async function startBotApi(file: Uint8Array = new Uint8Array(1)): Promise
   let acceptsUntilMs = Number.POSITIVE_INFINITY;
   let refusedSinceMs: number | undefined;
   let pauses = 0;
+  let downloads = 0;
 
   /** Seconds that the caller must wait; 0: the call is accepted. */
   const waitSeconds = (nowMs: number): number => {
@@ -46,7 +50,11 @@ export async function startBotApi(file: Uint8Array = new Uint8Array(1)): Promise
     };
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      if (request.url?.startsWith("/file/") === true) return void response.writeHead(200).end(file);
+      if (request.url?.startsWith("/file/") === true) {
+        // Each download has a content of its own; the store keeps the same content once.
+        response.writeHead(200).write(String(downloads++).padStart(ownBytes));
+        return void response.end(file.subarray(ownBytes));
+      }
       if (method === "getMe") return answer(200, { ok: true, result: { id: 1, is_bot: true, username: "bench_bot" } });
       if (method === "getFile")
         return answer(200, { ok: true, result: { file_path: "file.bin", file_size: file.length } });

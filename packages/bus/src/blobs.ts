@@ -6,8 +6,8 @@ import { omitUndefined } from "@parley/kit";
 import type { Bus } from "./bus.ts";
 import { contentHash } from "./content-hash.ts";
 
-/** Concurrent chunks. */
-const parallel = 4;
+/** Concurrent chunks. Few, because other requests of the same services wait behind them. */
+const parallel = 2;
 /** Long, because the store reads the whole upload again before storing it. */
 const commitMs = 30_000;
 

@@ -10,6 +10,7 @@ import {
   type RunningService,
   type StartContext,
 } from "@parley/chassis";
+import { FairSemaphore } from "@parley/kit";
 import type { StoreConfig } from "./config.ts";
 import { openBackends } from "./blobs/open.ts";
 import type { BlobBackends } from "./blobs/backend.ts";
@@ -23,6 +24,9 @@ import { knownMigrations } from "./migrate.ts";
 import { startRetentionJob } from "./retention/retention.ts";
 import { LeaderCapacity } from "./handlers/coordination/leader-capacity.ts";
 import { serveRequests } from "./handlers/serve.ts";
+
+/** One of so many connections may serve a request that transfers content. */
+const connectionsPerTransfer = 4;
 
 export async function start(
   config: StoreConfig,
@@ -73,6 +77,7 @@ export async function start(
     grants: new Grants(database),
     leaderCapacity,
     blobRules: { maxBytes, types, backends },
+    transferPermits: new FairSemaphore(Math.max(1, Math.floor(config.poolSize / connectionsPerTransfer))),
     memorySettings: config.settings.memory,
     documentsChanged: () => void requestIndexing(),
   };

@@ -8,6 +8,7 @@ import { fetchBlob, storeBlob, type Bus } from "@parley/bus";
 import { readBaseConfig } from "@parley/chassis";
 import { store, WireError, type InboundMessage, type Part } from "@parley/contracts";
 import { Cleanup, startStoreStack, temporaryFolder, type StoreStack } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { collectUnreferenced } from "../src/retention/blobs.ts";
 import { filesystemBackend } from "../src/blobs/filesystem.ts";
 import { backendsOf } from "../src/blobs/open.ts";
@@ -108,6 +109,31 @@ test("20 MiB are stored and fetched completely", async () => {
   const { sha256, mediaType } = await storeBlob(gateway, content);
   assert.equal(mediaType, "application/octet-stream");
   assert.equal(hashOf(await fetchBlob(core, sha256)), sha256);
+});
+
+test("other requests are served while transfers wait for the database", async () => {
+  const content = randomBytes(20 * store.blobChunkBytes);
+  const uploadId = await uploadIdOf(content);
+  const locker = await database.pool.connect();
+  await locker.query("BEGIN");
+  await locker.query("LOCK TABLE parley.blob_upload_chunks IN EXCLUSIVE MODE");
+  const puts = Array.from({ length: 20 }, (_, n) =>
+    gateway.request(store.blobPut, { uploadId, n, data: chunk(content, n) }),
+  );
+  try {
+    await pollUntil(async () => {
+      const { rowCount } = await database.pool.query(
+        "SELECT FROM pg_locks WHERE relation = 'parley.blob_upload_chunks'::regclass AND NOT granted",
+      );
+      return rowCount !== null && rowCount >= 4;
+    }, "the permits to be used");
+    const { duplicate } = await gateway.request(store.inboxPut, message([{ type: "text", text: "hello" }]));
+    assert.equal(duplicate, false);
+  } finally {
+    await locker.query("ROLLBACK");
+    locker.release();
+  }
+  await Promise.all(puts);
 });
 
 test("existing content is not uploaded again and has one row", async () => {

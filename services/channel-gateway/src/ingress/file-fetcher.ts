@@ -15,8 +15,8 @@ export interface FileFetcherDeps {
   maxBytes: number;
 }
 
-/** Messages whose files are fetched at the same time: their content is in memory. */
-const concurrent = 4;
+/** Messages whose files are fetched at the same time: their content is in memory, and webhooks are acknowledged meanwhile. */
+const concurrent = 2;
 const sweepEveryMs = 4_000;
 const renewEveryMs = 2_000;
 /** Timeout for one attempt to fetch one file. */

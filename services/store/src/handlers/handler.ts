@@ -1,6 +1,7 @@
 // What the handlers of store requests receive, and the type of their tables: one handler a contract.
 import type { Bus } from "@parley/bus";
 import type { Grant, InputOf, MemorySettings, OutputOf, RequestContract, store } from "@parley/contracts";
+import type { FairSemaphore } from "@parley/kit";
 import type { BlobRules } from "../blobs/put.ts";
 import type { Database } from "../db/database.ts";
 import type { Grants } from "../grants.ts";
@@ -12,6 +13,8 @@ export interface StoreContext {
   readonly grants: Grants;
   readonly leaderCapacity: LeaderCapacity;
   readonly blobRules: BlobRules;
+  /** Of requests that transfer or store content: they leave most connections to the others, which must not wait for content. */
+  readonly transferPermits: FairSemaphore;
   readonly memorySettings: MemorySettings;
   /** Call after a document changed: memory documents are indexed in the background. Searches do not depend on it; they update the index. */
   readonly documentsChanged: () => void;

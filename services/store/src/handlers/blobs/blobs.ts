@@ -30,6 +30,9 @@ interface BlobRow {
   mediaType: string;
 }
 
+/** As long as a request waits for a connection. */
+const permitWithinMs = 5_000;
+
 const columns = `sha256, bytes, media_type AS "mediaType"`;
 
 export const blobHandlers = {
@@ -49,9 +52,9 @@ export const blobHandlers = {
     });
   },
 
-  blobPut: ({ database }, input) => putChunk(database, input),
-  blobCommit: ({ database, blobRules }, input) => commit(database, blobRules, input),
-  blobGet: readChunk,
+  blobPut: withPermit(({ database }, input) => putChunk(database, input)),
+  blobCommit: withPermit(({ database, blobRules }, input) => commit(database, blobRules, input)),
+  blobGet: withPermit(readChunk),
 
   async blobHead({ database }, { sha256, sessionId }) {
     const { rows } = await database.query<BlobRow>(
@@ -68,9 +71,25 @@ export const blobHandlers = {
       return referredBy(client, grant, [sha256]);
     });
     if (!known.has(sha256)) throw new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
-    return readChunk(context, { sha256, n });
+    return withPermit(readChunk)(context, { sha256, n });
   }),
 } satisfies Partial<Handlers>;
+
+/** The handler, of which only so many run at the same time as there are permits. */
+function withPermit<I, O>(
+  handle: (context: StoreContext, input: I) => Promise<O>,
+): (context: StoreContext, input: I) => Promise<O> {
+  return async (context, input) => {
+    const release = await context.transferPermits.acquire(AbortSignal.timeout(permitWithinMs)).catch(() => {
+      throw new WireError("UNAVAILABLE", "the store is busy with other content");
+    });
+    try {
+      return await handle(context, input);
+    } finally {
+      release();
+    }
+  };
+}
 
 /** A chunk of stored content. Throws NOT_FOUND. */
 async function readChunk(
