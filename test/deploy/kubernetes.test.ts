@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
-import { services } from "@parley/contracts";
+import { channelPorts, services } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -400,6 +400,13 @@ describe("network policies", () => {
       services.flatMap((service) => of(service, "ingress")),
       ["people-to-channel-gateway"],
     );
+  });
+
+  test("allow the gateway exactly the ports of the channels on the public internet", () => {
+    const policy = policies.find(({ metadata }) => metadata.name === "channel-gateway-to-channels");
+    const ports = z.array(z.object({ protocol: z.literal("TCP"), port: z.number() }));
+    const allowed = ports.parse(at(policy?.spec, "egress", 0, "ports")).map(({ port }) => port);
+    assert.deepEqual(allowed, channelPorts());
   });
 
   test("change every policy towards a server, and no other, in the prod overlay", () => {

@@ -87,6 +87,8 @@ export const emailChannel = channelEntry({
     actions: false,
   },
   connection: { setting: "mode", leased: "imap" },
+  // SMTP and IMAP over TLS.
+  ports: [465, 587, 993],
   peopleAreConversations: true,
   exampleAddress: "email:main:ann@example.com",
   setUp: [

@@ -164,6 +164,8 @@ export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<Peop
   capabilities: ChannelCapabilities;
   /** The gateway opens one connection per account, which a lease protects; or the platform calls the gateway in a mode. */
   connection: "leased" | "called" | { setting: string; leased: string };
+  /** The TCP ports of the platform that the gateway connects to; deployments allow them. Omitted: 443. */
+  ports?: readonly number[];
   /** The id of a person is also the id of the private conversation with them. Omitted: conversations have ids of their own. */
   peopleAreConversations?: true;
   /** An address on it, for examples. */

@@ -35,6 +35,14 @@ export function channelNamed(name: string): ChannelEntry | undefined {
   return channelEntries.find((entry) => entry.name === name);
 }
 
+/** The TCP ports on the public internet that the gateway connects to, lowest first. */
+export function channelPorts(): number[] {
+  const ports = channelEntries.flatMap((entry) => entry.ports ?? [httpsPort]);
+  return [...new Set(ports)].toSorted((one, other) => one - other);
+}
+
+const httpsPort = 443;
+
 /** An address in the form `channel:account:conversation`, for examples in texts. */
 export const exampleAddress = telegramChannel.exampleAddress;
 

@@ -33,6 +33,8 @@ export const ircChannel = channelEntry({
     commandPrefix: "!",
   },
   connection: "leased",
+  // IRC over TLS.
+  ports: [6697],
   exampleAddress: "irc:net:#team",
   setUp: [
     "Register a nick with the network's services, if it has any (`/msg NickServ REGISTER`).",
