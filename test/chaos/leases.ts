@@ -7,6 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { startPostgres } from "@parley/local";
 import { Cleanup, startTestCluster, temporaryFolder, type TestCluster } from "@parley/testing";
 import { Client } from "pg";
+import { healthPortOf, readMetrics } from "../e2e/support/metrics.ts";
 import { startAccounts, type LeasedAccount } from "./leased-accounts.ts";
 
 const accounts = 24;
@@ -15,8 +16,11 @@ const gateways = 4;
 const writeEveryMs = 400;
 const faultEveryMs = 6_000;
 const faultKinds = ["kill", "pause", "drain", "join"] as const;
-/** A joining gateway has its share of the accounts, give or take one, within this time. */
+/** Every gateway has its share of the accounts, give or take one, within this time after another one has joined. */
 const shareWithinMs = 30_000;
+/** How long the gateways are observed before people write, and how much they may request from the store in a second then. */
+const idleMs = 10_000;
+const idleRequestsPerSecond = 20;
 /** One in this many inputs is a command. */
 const commandEvery = 8;
 /** Longer than a lease lives. */
@@ -42,6 +46,8 @@ interface LeaseReport {
   problems: string[];
   messages: number;
   faults: number;
+  /** Requests of all gateways to the store in a second, before people write. */
+  idlePerSecond: number;
   /** From a gateway's death until another one holds each of its leases, shortest first. */
   takeovers: Takeover[];
   /** Answers whose send was interrupted: they may be missing. */
@@ -76,6 +82,7 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
   const unsaved = "SELECT count(*)::int AS open FROM parley.leases WHERE cursor IS NULL AND name ~ '^(irc|email):'";
   while ((await sql.query<{ open: number }>(unsaved)).rows[0]?.open !== 0) await delay(50);
 
+  const idlePerSecond = await idleRequests(cluster);
   const watching = new AbortController();
   const watched = watchOwners(sql, watching.signal);
   const until = performance.now() + options.seconds * 1_000;
@@ -101,6 +108,7 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
   const problems = [...shares, ...(await settled(bots, sql)), ...(await commandProblems(bots, sql))];
   watching.abort();
   problems.push(...(await watched));
+  if (idlePerSecond > idleRequestsPerSecond) problems.push(`idle gateways sent ${idlePerSecond} requests a second`);
   const { rows } = await sql.query<{ unknown: number }>(
     "SELECT count(*)::int AS unknown FROM parley.outbox WHERE state = 'unknown'",
   );
@@ -108,6 +116,7 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
     problems,
     messages: bots.reduce((sum, { written }) => sum + written.length, 0),
     faults,
+    idlePerSecond,
     takeovers: takeovers.toSorted((one, other) => one.durationMs - other.durationMs),
     unknown: rows[0]?.unknown ?? 0,
   };
@@ -188,7 +197,22 @@ async function strike(
   return takeovers;
 }
 
-/** Starts a fifth gateway, and removes it when it has its share. Returns a problem when that takes too long. */
+/** Requests of all gateways in a second while nobody writes. */
+async function idleRequests(cluster: TestCluster): Promise<number> {
+  const count = async () => {
+    const replicas = Array.from({ length: gateways }, (_, index) => `channel-gateway-${index + 1}`);
+    const samples = await Promise.all(
+      replicas.map((name) => readMetrics(cluster, "channel-gateway", healthPortOf(cluster, name))),
+    );
+    const requests = samples.flatMap((each) => each.samples).filter(({ name }) => name === "parley_bus_requests_total");
+    return requests.reduce((sum, { value }) => sum + value, 0);
+  };
+  const before = await count();
+  await delay(idleMs);
+  return Math.round(((await count()) - before) / (idleMs / 1_000));
+}
+
+/** Starts a fifth gateway, and removes it when all have their shares. Returns a problem when that takes too long. */
 async function joinAndLeave(
   cluster: TestCluster,
   owners: () => Promise<Map<string, string>>,
@@ -197,16 +221,26 @@ async function joinAndLeave(
   const joining = gateways + 1;
   await cluster.scale("channel-gateway", joining);
   const startedMs = performance.now();
-  const least = Math.floor(accounts / joining) - 1;
-  const held = async () =>
-    [...(await owners()).values()].filter((owner) => owner.startsWith(`channel-gateway-${joining}/`)).length;
-  while ((await held()) < least && performance.now() - startedMs < shareWithinMs) await delay(50);
+  const share = accounts / joining;
+  const held = async () => {
+    const names = [...(await owners()).values()];
+    return Array.from(
+      { length: joining },
+      (_, index) => names.filter((owner) => owner.startsWith(`channel-gateway-${index + 1}/`)).length,
+    );
+  };
+  const isShared = (counts: readonly number[]) =>
+    counts.every((count) => count >= Math.floor(share) - 1 && count <= Math.ceil(share) + 1);
+  let counts = await held();
+  while (!isShared(counts) && performance.now() - startedMs < shareWithinMs) {
+    await delay(50);
+    counts = await held();
+  }
   const tookMs = Math.round(performance.now() - startedMs);
-  const count = await held();
-  report(`gateway ${joining} joined: ${count} accounts after ${tookMs} ms`);
+  report(`gateway ${joining} joined: ${counts.join(", ")} accounts after ${tookMs} ms`);
   await cluster.scale("channel-gateway", gateways);
   report(`gateway ${joining} left`);
-  return count < least ? [`gateway ${joining} held ${count} accounts ${tookMs} ms after it joined`] : [];
+  return isShared(counts) ? [] : [`gateways held ${counts.join(", ")} accounts ${tookMs} ms after one joined`];
 }
 
 /** Commands whose answers their people have not seen once, or that had their effect several times. */

@@ -37,7 +37,9 @@ if (values.leases !== undefined || values.takeovers !== undefined) {
     platforms: values.platforms?.split(","),
     takeovers: values.takeovers === undefined ? undefined : Number(values.takeovers),
   };
-  const { problems, messages, faults, takeovers, unknown } = await runLeases(options, (line) => console.log(line));
+  const { problems, messages, faults, idlePerSecond, takeovers, unknown } = await runLeases(options, (line) =>
+    console.log(line),
+  );
   for (const problem of problems) console.log(problem);
   const at = (part: number) => Math.round(takeovers[Math.floor((takeovers.length - 1) * part)]?.durationMs ?? 0);
   const counts = Object.entries(Object.groupBy(takeovers, ({ channel }) => channel)).map(
@@ -45,7 +47,7 @@ if (values.leases !== undefined || values.takeovers !== undefined) {
   );
   console.log(
     `messages ${messages}, faults ${faults}, problems ${problems.length}, unknown sends ${unknown}, ` +
-      `takeover p50 ${at(0.5)} ms, p95 ${at(0.95)} ms (${takeovers.length} leases: ${counts.join(", ")})`,
+      `idle ${idlePerSecond} requests/s, takeover p50 ${at(0.5)} ms, p95 ${at(0.95)} ms (${takeovers.length} leases: ${counts.join(", ")})`,
   );
   process.exit(problems.length === 0 ? 0 : 1);
 }

@@ -32,7 +32,7 @@ export function parseMetrics(text: string): { families: string[]; samples: Sampl
 }
 
 /** The port of the newest process of a replica, which its log contains. */
-function healthPortOf({ lines }: Pick<TestCluster, "lines">, replica: string): number {
+export function healthPortOf({ lines }: Pick<TestCluster, "lines">, replica: string): number {
   const line = lines.findLast((each) => each.startsWith(`${replica} `) && each.includes('"healthPort":'));
   return Number(/"healthPort":(\d+)/.exec(line ?? "")?.[1]);
 }
