@@ -148,6 +148,55 @@ describe("approvals on channels", () => {
     assert.match(second ?? "", /already denied by User 42/);
   });
 
+  test("decides once when two replicas receive presses at the same time", async () => {
+    const { messageId } = await asked("GGGGG");
+    const settings = parseSettings(
+      `[session]\npolicy = "singleton"\n[channels.telegram.main]\nmode = "webhook"\ntoken_env = "PARLEY_CHANNEL_T"\nwebhook_secret_env = "PARLEY_CHANNEL_W"\napi_root = "${peer.url}"\nowners = ["42"]`,
+      "test",
+    );
+    const channelSecrets = new Map([
+      ["PARLEY_CHANNEL_T", peer.token],
+      ["PARLEY_CHANNEL_W", "s3cret"],
+    ]);
+    const called = await Promise.all(
+      ["third", "fourth"].map((name) => stack.gateway({ name, config: { settings, channelSecrets } })),
+    );
+    const answered = () => peer.calls.filter(({ method }) => method === "answerCallbackQuery");
+    const before = answered().length;
+    const responses = await Promise.all(
+      ["/approve GGGGG", "/deny GGGGG"].map((data, index) =>
+        fetch(`${called[index]?.url}/channels/telegram/main/webhook`, {
+          method: "POST",
+          headers: { "content-type": "application/json", "x-telegram-bot-api-secret-token": "s3cret" },
+          body: JSON.stringify({
+            update_id: 900 + index,
+            callback_query: {
+              id: `at-once-${index}`,
+              from: { id: 42, is_bot: false, first_name: "User 42" },
+              message: { message_id: messageId, chat: { id: 42, type: "private" }, text: "May I?" },
+              data,
+            },
+          }),
+        }),
+      ),
+    );
+    assert.deepEqual(
+      responses.map(({ status }) => status),
+      [200, 200],
+    );
+    const texts = answered()
+      .slice(before)
+      .map(({ parameters }) => String(parameters["text"]));
+    assert.equal(texts.length, 2);
+    assert.equal(texts.filter((text) => /^(?:Allowed|Denied)/.test(text)).length, 1, texts.join("; "));
+    assert.equal(
+      texts.filter((text) => /already (?:allowed|denied) by User 42/.test(text)).length,
+      1,
+      texts.join("; "),
+    );
+    await Promise.all(called.map((each) => each.close()));
+  });
+
   test("decides by y, and by n with a reason, only while a question is open in the chat", async () => {
     const sent = async (text: string) => {
       const count = peer.sent.length;
