@@ -228,7 +228,6 @@ export class HostedAccount {
       checkpoint,
       report: (state) => states.set(this.name, state),
       log: log.child({ channel, account }),
-      fetch: globalThis.fetch,
     };
   }
 }

@@ -136,7 +136,6 @@ export interface ChannelHost {
   /** The commands of the agent, for the menus of clients. */
   commands: readonly { name: string; summary: string }[];
   log: Readonly<Record<"info" | "warn" | "error", WriteFields>>;
-  fetch: typeof fetch;
 }
 
 /** One platform message: a text within the limits of the channel's entry, or a file. The host splits, renders and paces. */

@@ -21,10 +21,7 @@ export interface Download {
 }
 
 /** The content at an address, which must not redirect. Rejects with a DownloadFailedError. */
-export async function download(
-  fetch: typeof globalThis.fetch,
-  { url, headers = {}, maxBytes, signal }: Download,
-): Promise<Uint8Array | "too_large"> {
+export async function download({ url, headers = {}, maxBytes, signal }: Download): Promise<Uint8Array | "too_large"> {
   try {
     const response = await fetch(url, { headers, redirect: "manual", signal });
     if (response.status === 200) return await readUpTo(response, maxBytes);

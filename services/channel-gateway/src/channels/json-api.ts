@@ -34,8 +34,6 @@ export interface ApiRequest {
 }
 
 export interface ApiOptions {
-  /** Default: that of Node. */
-  fetch?: () => typeof fetch;
   headers?: Readonly<Record<string, string>>;
   /** Removed from reasons. */
   token: string;
@@ -51,19 +49,14 @@ export type CallApi = <Result>(
 
 const maxResponseBytes = 64 * 1024 * 1024;
 
-export function createCallApi({
-  fetch = () => globalThis.fetch,
-  headers: common,
-  token,
-  problemOf,
-}: ApiOptions): CallApi {
+export function createCallApi({ headers: common, token, problemOf }: ApiOptions): CallApi {
   return async (request, result, signal) => {
     if (signal.aborted) return { kind: "unreached", reason: "cancelled before it was sent" };
     let response: Response;
     let body: Uint8Array | "too_large";
     try {
       const { headers, content } = await contentOf(request);
-      response = await fetch()(request.url, {
+      response = await fetch(request.url, {
         method: request.method,
         headers: { ...common, ...headers, ...request.headers },
         ...(content === undefined ? {} : { body: content }),

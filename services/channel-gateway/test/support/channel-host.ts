@@ -18,7 +18,6 @@ export class TestHost implements ChannelHost {
   cursor: string | null = null;
   /** The number of calls of `accept`, including refused ones. */
   attempts = 0;
-  readonly fetch = fetch;
   readonly log = {
     info: (fields: object, message: string): void => this.#note("info", fields, message),
     warn: (fields: object, message: string): void => this.#note("warn", fields, message),

@@ -96,6 +96,9 @@ const irc: RecordedUpdates = {
   updates: [
     { nick: "eve", user: name, host: name, account: "eve", to: "parley", text: "hi" },
     { nick: "eve", user: name, host: name, account: "eve", to: "#agents", text: "parley: hi", id: "m1" },
+    // A nick is free to choose, also by somebody who is logged in to nothing.
+    { nick: name, user: name, host: name, account: "eve", to: "parley", text: "hi" },
+    { nick: name, user: name, host: name, account: "", to: "parley", text: "hi" },
   ],
   read: (update) => {
     const { nick, user, host, account, to, text, id } = fieldsOf(update);
@@ -311,12 +314,7 @@ const matrix: RecordedUpdates = {
     const me = { userId: "@parley:a.org", names: ["Parley"] };
     const target = relatedIdOf(data) === undefined ? null : MatrixEvent.parse(related);
     const roomId = "!room:a.org";
-    const rooms = new Rooms(
-      createApi("http://127.0.0.1", "t", () => fetch),
-      nobody,
-      me.userId,
-      new AbortController().signal,
-    );
+    const rooms = new Rooms(createApi("http://127.0.0.1", "t"), nobody, me.userId, new AbortController().signal);
     const member = {
       ...matrixEvent,
       type: "m.room.member",

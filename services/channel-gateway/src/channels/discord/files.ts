@@ -22,5 +22,5 @@ export async function fetchFile(
   if (url === undefined || !isHostedBy(url, apiRoot, /(?:^|\.)discordapp\.(?:com|net)$/)) {
     throw new DownloadFailedError("the message has no such file");
   }
-  return (size ?? 0) > maxBytes ? "too_large" : download(fetch, { url, maxBytes, signal });
+  return (size ?? 0) > maxBytes ? "too_large" : download({ url, maxBytes, signal });
 }

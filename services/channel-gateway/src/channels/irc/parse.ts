@@ -33,6 +33,8 @@ export function parse(line: IrcLine, { account, nick, mapping, spellings }: Pars
   const from = nickOf(line.source);
   if (line.command !== "PRIVMSG") return skipped(`unsupported command: ${line.command}`);
   if (from === "" || line.source?.includes("!") !== true) return skipped("sent by a server");
+  // Servers allow no colon in a nick; with one, the id of somebody without a login would look like that of a login.
+  if (from.includes(":")) return skipped("not a nick");
   if (same(from, nick)) return { kind: "own" };
   if (raw.startsWith("\u0001")) return skipped("CTCP");
   const target = to.replace(/^[@+%~&!]+(?=#)/, "");

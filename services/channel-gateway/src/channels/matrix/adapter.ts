@@ -22,8 +22,7 @@ export function createMatrix(account: string, settings: MatrixAccount, token: st
   const person = [...settings.owners, ...settings.allow_from].find((id) => !/^@[^\s:]*:\S+$/.test(id));
   if (person !== undefined) refuse(`"${person}" is not a Matrix user id, which has the form "@name:server".`);
   if (!/^[\x21-\x7e]+$/.test(token)) refuse(`the value of ${settings.token_env} is not an access token.`);
-  let hostFetch: typeof fetch = globalThis.fetch;
-  const api = createApi(settings.homeserver, token, () => hostFetch);
+  const api = createApi(settings.homeserver, token);
   let known: string | null = null;
   /** The user id that the token belongs to. Rejects like `settled`. */
   const identify = async (signal: AbortSignal): Promise<string> => {
@@ -42,7 +41,6 @@ export function createMatrix(account: string, settings: MatrixAccount, token: st
     ownedConnection: true,
     sendsWithoutConnection: true,
     connect(host, lease) {
-      hostFetch = host.fetch;
       known = null;
       return receive({ api, account, settings, identify }, host, lease);
     },

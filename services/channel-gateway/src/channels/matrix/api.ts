@@ -19,7 +19,7 @@ interface Call<Result> {
 export interface MatrixApi {
   <Result>(call: Call<Result>): Promise<Answer<Result>>;
   /** What a download needs. */
-  readonly media: { fetch: () => typeof fetch; root: string; headers: Readonly<Record<string, string>> };
+  readonly media: { root: string; headers: Readonly<Record<string, string>> };
 }
 
 const ErrorResponse = z.object({
@@ -40,17 +40,17 @@ export function path(parts: TemplateStringsArray, ...values: string[]): string {
   return String.raw({ raw: parts }, ...values.map(encodeURIComponent));
 }
 
-export function createApi(homeserver: string, token: string, fetchOf: () => typeof fetch): MatrixApi {
+export function createApi(homeserver: string, token: string): MatrixApi {
   const root = `${rootOf(homeserver)}/_matrix`;
   const headers = { authorization: `Bearer ${token}` };
-  const callApi = createCallApi({ fetch: fetchOf, headers, token, problemOf });
+  const callApi = createCallApi({ headers, token, problemOf });
   const call = <Result>({ method, query, body, file, result, signal, ...of }: Call<Result>) => {
     const url = `${root}${of.path}${query === undefined ? "" : `?${new URLSearchParams(query).toString()}`}`;
     const type = { headers: { "content-type": file?.mediaType ?? "application/json" } };
     const content = file === undefined ? { json: body } : { body: file.content };
     return callApi({ method, url, ...type, ...content }, result, signal);
   };
-  return Object.assign(call, { media: { fetch: fetchOf, root, headers } });
+  return Object.assign(call, { media: { root, headers } });
 }
 
 function problemOf(json: unknown, { ok, status }: Response): Problem | null {

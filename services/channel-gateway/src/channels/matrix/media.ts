@@ -15,8 +15,8 @@ export async function downloadMedia(
 ): Promise<Uint8Array | "too_large"> {
   const found = mediaOf(handle);
   if (found === null) throw new DownloadFailedError("not a Matrix file");
-  const { fetch, root, headers } = media;
-  const from = (of: string) => download(fetch(), { url: `${root}${of}`, headers, maxBytes, signal });
+  const { root, headers } = media;
+  const from = (of: string) => download({ url: `${root}${of}`, headers, maxBytes, signal });
   try {
     return await from(path`/client/v1/media/download/${found.server}/${found.id}`);
   } catch (error) {

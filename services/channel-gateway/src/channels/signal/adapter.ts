@@ -24,8 +24,7 @@ export function createSignal(
   { silenceMs }: SignalTuning = {},
 ): ChannelAdapter {
   validate(account, settings);
-  let hostFetch: typeof fetch = globalThis.fetch;
-  const call = createCall(settings.daemon_url, settings.number, () => hostFetch);
+  const call = createCall(settings.daemon_url, settings.number);
   const AttachmentData = z.object({ data: z.base64() });
   const soon = () => AbortSignal.timeout(typingWithinMs);
 
@@ -34,10 +33,7 @@ export function createSignal(
     account,
     capabilities: signalChannel.capabilities,
     ownedConnection: true,
-    connect(host, lease) {
-      hostFetch = host.fetch;
-      return receive({ account, settings, call, silenceMs }, host, lease);
-    },
+    connect: (host, lease) => receive({ account, settings, call, silenceMs }, host, lease),
     async check(signal) {
       await requireAccount(call, settings.number, signal);
       return { as: settings.number };

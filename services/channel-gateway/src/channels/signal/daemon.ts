@@ -32,7 +32,6 @@ export interface DaemonOptions {
   /** Takes each received message as a line of JSON. */
   receivedLog: FileHandle;
   log: ChannelHost["log"];
-  fetch: typeof fetch;
 }
 
 export interface Daemon {
@@ -45,7 +44,7 @@ class DaemonError extends Error {
 }
 
 /** Whether a daemon answers at this address. Never rejects. */
-async function isReady(daemonUrl: string, fetch: typeof globalThis.fetch, signal: AbortSignal): Promise<boolean> {
+async function isReady(daemonUrl: string, signal: AbortSignal): Promise<boolean> {
   try {
     const withinMs = AbortSignal.any([signal, AbortSignal.timeout(checkWithinMs)]);
     const response = await fetch(endpoint(daemonUrl, "check"), { redirect: "error", signal: withinMs });
@@ -61,8 +60,8 @@ async function isReady(daemonUrl: string, fetch: typeof globalThis.fetch, signal
  * with AccountRejectedError when the number is not registered.
  */
 export async function startDaemon(options: DaemonOptions, signal: AbortSignal): Promise<Daemon> {
-  const { command, dataDir, number, daemonUrl, receivedLog, log, fetch } = options;
-  if (await isReady(daemonUrl, fetch, signal)) {
+  const { command, dataDir, number, daemonUrl, receivedLog, log } = options;
+  if (await isReady(daemonUrl, signal)) {
     throw new DaemonError(
       `another daemon already answers at ${daemonUrl}; end it, or set start_daemon = false to use it`,
     );
@@ -100,7 +99,7 @@ export async function startDaemon(options: DaemonOptions, signal: AbortSignal): 
   };
   const deadline = performance.now() + readyWithinMs;
   while (isRunning() && !signal.aborted && performance.now() < deadline) {
-    if (await isReady(daemonUrl, fetch, signal)) {
+    if (await isReady(daemonUrl, signal)) {
       return {
         get running() {
           return isRunning();

@@ -19,7 +19,6 @@ export interface DaemonEvent {
 export interface EventStreamOptions {
   daemonUrl: string;
   number: string;
-  fetch: typeof fetch;
   /** Sent as `Last-Event-ID`: a daemon that numbers events repeats those behind it. */
   lastEventId: string | undefined;
   signal: AbortSignal;
@@ -35,7 +34,7 @@ class EventStreamError extends Error {
  * AccountRejectedError when the daemon does not have the number, and with the error of `onOpen` or `onEvent`.
  */
 export async function readEvents(
-  { daemonUrl, number, fetch, lastEventId, signal, silenceMs = defaultSilenceMs }: EventStreamOptions,
+  { daemonUrl, number, lastEventId, signal, silenceMs = defaultSilenceMs }: EventStreamOptions,
   onOpen: () => Promise<void>,
   onEvent: (event: DaemonEvent) => Promise<void>,
 ): Promise<void> {

@@ -77,7 +77,7 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
     if (received !== null && dataDir !== undefined && daemon?.running !== true) {
       const file = await received.open();
       const { command } = settings;
-      const options = { command, dataDir, number, daemonUrl, receivedLog: file, log: host.log, fetch: host.fetch };
+      const options = { command, dataDir, number, daemonUrl, receivedLog: file, log: host.log };
       try {
         daemon = await startDaemon(options, signal);
       } finally {
@@ -91,7 +91,7 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
       host.report({ state: "connected", as: number });
       await received?.replay(isStored, (line) => take(line, undefined));
     };
-    const stream = { daemonUrl, number, fetch: host.fetch, lastEventId, signal, silenceMs };
+    const stream = { daemonUrl, number, lastEventId, signal, silenceMs };
     await readEvents(stream, onOpen, ({ id, data }) => take(data, id));
     throw new Error("the daemon ended the event stream");
   };

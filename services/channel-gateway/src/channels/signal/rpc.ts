@@ -35,9 +35,9 @@ export function endpoint(daemonUrl: string, name: "rpc" | "events" | "check"): s
 }
 
 /** Calls for one number; a daemon with several numbers needs it in each request, a daemon with one ignores it. */
-export function createCall(daemonUrl: string, number: string, fetch: () => typeof globalThis.fetch): Call {
+export function createCall(daemonUrl: string, number: string): Call {
   const url = endpoint(daemonUrl, "rpc");
-  const callApi = createCallApi({ fetch, token: "", problemOf });
+  const callApi = createCallApi({ token: "", problemOf });
   let lastId = 0;
   return (method, parameters, result, signal) => {
     const json = { jsonrpc: "2.0", id: String(++lastId), method, params: { ...parameters, account: number } };

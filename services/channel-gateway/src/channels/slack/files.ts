@@ -22,7 +22,7 @@ export async function fetchFile(
     throw new DownloadFailedError("the file is not stored by Slack");
   }
   try {
-    return await download(fetch, { url, headers: { authorization: `Bearer ${token}` }, maxBytes, signal });
+    return await download({ url, headers: { authorization: `Bearer ${token}` }, maxBytes, signal });
   } catch (error) {
     const status = error instanceof DownloadFailedError ? (error.status ?? 0) : 0;
     if (status < 300 || status >= 400) throw error;

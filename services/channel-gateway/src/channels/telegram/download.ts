@@ -25,5 +25,5 @@ export async function fetchFile(
   const { file_path: path = "", file_size: size = 0 } = answer.result;
   if (!isBelowRoot.test(path)) throw new DownloadFailedError("the platform returned no valid file path");
   if (size > maxBytes) return "too_large";
-  return download(fetch, { url: `${root}/${path}`, maxBytes, signal });
+  return download({ url: `${root}/${path}`, maxBytes, signal });
 }

@@ -70,7 +70,7 @@ export class Graph {
       }
       if (size > maxBytes) return "too_large";
       try {
-        return await download(fetch, { url, headers: this.#headers, maxBytes, signal });
+        return await download({ url, headers: this.#headers, maxBytes, signal });
       } catch (error) {
         const hasEnded = error instanceof DownloadFailedError && error.status !== null;
         if (!hasEnded || attempt > 1) throw error;
