@@ -63,7 +63,7 @@ ${accountOf("imap", imap, `imap_host = "127.0.0.1"\nimap_port = ${imap.imapPort}
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-describe("e-mail", { timeout: 120_000 }, () => {
+describe("e-mail", () => {
   test("answers a mail with a file in its thread", async () => {
     const file = join(await temporaryFolder(cleanup), "figures.csv");
     writeFileSync(file, "a,b\n1,2\n");

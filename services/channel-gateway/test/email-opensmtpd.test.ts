@@ -10,7 +10,7 @@ import { createEmail } from "../src/channels/email/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { listenLmtp } from "./support/mail.ts";
 
-describe("e-mail from OpenSMTPD", { skip: await missingOpenSmtpd(), timeout: 120_000 }, () => {
+describe("e-mail from OpenSMTPD", { skip: await missingOpenSmtpd() }, () => {
   const cleanup = new Cleanup();
   let server: OpenSmtpd;
   let lmtpPort: number;

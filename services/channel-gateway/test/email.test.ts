@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -15,7 +15,7 @@ import { createEmail } from "../src/channels/email/index.ts";
 import { logIn, openClient } from "../src/channels/email/mailbox.ts";
 import { AnswerParts } from "../src/channels/text/parts.ts";
 import { TestHost } from "./support/channel-host.ts";
-import { listenLmtp, mailSettings } from "./support/mail.ts";
+import { answersTo, listenLmtp, mailSettings } from "./support/mail.ts";
 
 const soon = () => AbortSignal.timeout(60_000);
 
@@ -370,21 +370,4 @@ async function startSmtp(answer: string): Promise<{ port: number; close: () => v
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return { port: (server.address() as AddressInfo).port, close: () => server.close() };
-}
-
-/** The status codes that a listener answers to lines, the greeting first. */
-async function answersTo(port: number, lines: readonly string[]): Promise<string[]> {
-  const socket = connect(port, "127.0.0.1");
-  const left = [...lines];
-  const codes: string[] = [];
-  for await (const part of socket as AsyncIterable<Buffer>) {
-    for (const line of part.toString().split("\r\n")) {
-      if (!/^\d{3} /.test(line)) continue;
-      codes.push(line.slice(0, 3));
-      const next = left.shift();
-      if (next === undefined) socket.end();
-      else socket.write(`${next}\r\n`);
-    }
-  }
-  return codes;
 }

@@ -32,7 +32,7 @@ async function sentId(agent: Agent, part: OutboundPart): Promise<string> {
 
 const relation = (content: Record<string, unknown>) => content["m.relates_to"] as Record<string, unknown> | undefined;
 
-describe("the Matrix adapter", { skip: await missingSynapse(), timeout: 120_000 }, () => {
+describe("the Matrix adapter", { skip: await missingSynapse() }, () => {
   let synapse: Synapse;
   let ann: MatrixPerson;
   let bob: MatrixPerson;

@@ -1,4 +1,5 @@
 // An e-mail account with real mail servers, and its LMTP listener as the gateway serves it.
+import { connect } from "node:net";
 import { emailChannel, type EmailAccount } from "@parley/contracts";
 import { freePort } from "@parley/local";
 import { startMailPeer, type MailPeer } from "@parley/testing";
@@ -34,6 +35,23 @@ export async function listenLmtp(adapter: ChannelAdapter, host: TestHost): Promi
       await listening;
     },
   };
+}
+
+/** The status codes that a listener answers to lines, the greeting first. */
+export async function answersTo(port: number, lines: readonly string[]): Promise<string[]> {
+  const socket = connect(port, "127.0.0.1");
+  const left = [...lines];
+  const codes: string[] = [];
+  for await (const part of socket as AsyncIterable<Buffer>) {
+    for (const line of part.toString().split("\r\n")) {
+      if (!/^\d{3} /.test(line)) continue;
+      codes.push(line.slice(0, 3));
+      const next = left.shift();
+      if (next === undefined) socket.end();
+      else socket.write(`${next}\r\n`);
+    }
+  }
+  return codes;
 }
 
 export interface ServedMail extends AsyncDisposable {

@@ -101,6 +101,11 @@ export class Gateway {
     }
   }
 
+  /** Sends any text on every connection. */
+  sendRaw(text: string): void {
+    for (const { socket } of this.#connections) socket.send(text);
+  }
+
   /** Forgets every session, as after a long time without a connection. */
   forgetSessions(): void {
     this.#sessions.clear();
