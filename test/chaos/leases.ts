@@ -9,6 +9,7 @@ import { Cleanup, startTestCluster, temporaryFolder, type TestCluster } from "@p
 import { Client } from "pg";
 import { healthPortOf, readMetrics } from "../e2e/support/metrics.ts";
 import { startAccounts, type LeasedAccount } from "./leased-accounts.ts";
+import { orderProblems, type StoredMessage } from "./order.ts";
 
 const accounts = 24;
 const gateways = 4;
@@ -280,9 +281,11 @@ async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<str
   const { rows } = await sql.query<{ account: string; body: string }>(
     "SELECT account, body FROM parley.outbox WHERE state = 'unknown'",
   );
-  const { rows: stored } = await sql.query<{ account: string; text: string }>(
-    "SELECT account, substr(parts::jsonb -> 0 ->> 'text', 6) AS text FROM parley.inbox ORDER BY received_at, seq",
+  const { rows: inbox } = await sql.query<StoredMessage & { account: string }>(
+    `SELECT account, parts::jsonb -> 0 ->> 'text' AS text, session_id::text AS session
+       FROM parley.inbox ORDER BY received_at, seq`,
   );
+  const stored = inbox.map((row) => ({ ...row, text: /say: (\S+ \d+)/.exec(row.text)?.[1] ?? "" }));
   const seen = await Promise.all(bots.map(answersOf));
   return bots.flatMap(({ channel, name, written }, index) => {
     const doubtful = new Set(rows.filter(({ account }) => account === name).map(({ body }) => body));
@@ -292,15 +295,12 @@ async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<str
     );
     const doubled = answers.filter((text, at) => answers.indexOf(text) !== at);
     // Slack delivers an event that was not acknowledged after later ones, so there the order is that of the inbox.
-    const expected = channel === "slack" ? stored.flatMap((row) => (row.account === name ? [row.text] : [])) : written;
-    const order = answers.map((text) => expected.indexOf(text));
-    const isOrdered = order.every((place, at) => at === 0 || place >= (order[at - 1] ?? 0));
+    const own = stored.filter(({ account }) => account === name);
+    const expected = channel === "slack" ? own.map(({ text }) => text) : written;
     return [
       ...lost.map((text) => `lost on ${channel}: ${text}`),
       ...doubled.map((text) => `doubled on ${channel}: ${text}`),
-      ...(isOrdered
-        ? []
-        : [`${channel}:${name}: answers out of order: ${answers.join(", ")}; expected ${expected.join(", ")}`]),
+      ...orderProblems(expected, own, answers).map((problem) => `${channel}:${name}: ${problem}`),
     ];
   });
 }
