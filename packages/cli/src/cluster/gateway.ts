@@ -129,6 +129,18 @@ export class Gateway {
   }
 }
 
+/** The answer; null while no gateway answers or is ready, which may pass during a long wait. */
+export async function unlessAway<T>(answer: Promise<T>): Promise<T | null> {
+  try {
+    return await answer;
+  } catch (error) {
+    const mayPass =
+      error instanceof GatewayUnreachableError || (error instanceof RequestRejectedError && error.status >= 500);
+    if (!mayPass) throw error;
+    return null;
+  }
+}
+
 function read<S extends z.ZodType>(url: string, path: string, schema: S, text: string): z.output<S> {
   const value = parseJson(text);
   if (value === undefined) throw new CliError(`${url} is not a Parley gateway.`, { fix: "Check --url." });

@@ -17,7 +17,7 @@ import { z } from "zod";
 
 import { asTyped } from "../io/command-name.ts";
 import { api } from "../cluster/api.ts";
-import { Gateway, RequestRejectedError } from "../cluster/gateway.ts";
+import { Gateway, RequestRejectedError, unlessAway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import { ask, canAsk, CliError, exitCodes, note, print, printJson, readAll, UsageError, type Io } from "../io/io.ts";
 import { flag, jsonOption, targetOptions, text } from "../io/options.ts";
@@ -28,6 +28,8 @@ import { operand, type Call, type CommandSpec } from "./command.ts";
 /** Longer than the gateway waits for the platform. */
 const addTimeoutMs = 20_000;
 const pollMs = 1_000;
+/** Gateways read a new account within 5 s; a platform may take some more. */
+const connectWaitMs = 30_000;
 /** How long the command waits for the first message of the owner. */
 const ownerWaitMs = 10 * 60_000;
 
@@ -166,11 +168,12 @@ async function offerOwner(gateway: Gateway, io: Io, of: { channel: string; accou
     print(io, `Write to it. ${later}`);
     return exitCodes.ok;
   }
+  await untilConnected(gateway, io, of);
   print(io, "Now write to it from your own account. Waiting for your message; Ctrl-C ends the command.");
   const until = Date.now() + ownerWaitMs;
   for (;;) {
-    const { pairings } = await gateway.run(api.pairings);
-    const first = pairings.find(({ channel, account }) => channel === of.channel && account === of.account);
+    const open = await unlessAway(gateway.run(api.pairings));
+    const first = open?.pairings.find(({ channel, account }) => channel === of.channel && account === of.account);
     if (first !== undefined) {
       const who = `${oneLine(first.name ?? first.contactId, 60)} (${first.contactId})`;
       print(io, `${who} wrote to it and received a code.`);
@@ -179,6 +182,22 @@ async function offerOwner(gateway: Gateway, io: Io, of: { channel: string; accou
     if (Date.now() > until) {
       print(io, `Nobody has written yet. ${later}`);
       return exitCodes.ok;
+    }
+    await delay(pollMs);
+  }
+}
+
+/** Waits until the account receives messages: what is written before may be lost. Says why it does not, and goes on. */
+async function untilConnected(gateway: Gateway, io: Io, of: { channel: string; account: string }): Promise<void> {
+  const until = Date.now() + connectWaitMs;
+  for (;;) {
+    const known = await unlessAway(gateway.run(api.channels));
+    const found = known?.accounts.find(({ channel, account }) => channel === of.channel && account === of.account);
+    if (found?.state === "connected" || found?.state === "listening") return;
+    if (found?.state === "disabled" || Date.now() > until) {
+      const why = found?.reason ?? "no gateway has connected it yet";
+      note(io, `It is not connected: ${oneLine(why, 300)}. docs/channels/${of.channel}.md explains it.`);
+      return;
     }
     await delay(pollMs);
   }

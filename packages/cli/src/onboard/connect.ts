@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { channelNamed, type ParleySettings } from "@parley/contracts";
 
 import { api, type Answer } from "../cluster/api.ts";
-import type { Gateway } from "../cluster/gateway.ts";
+import { unlessAway, type Gateway } from "../cluster/gateway.ts";
 import { oneLine } from "../tables/format.ts";
 import type { Prompts } from "./prompts.ts";
 
@@ -83,8 +83,8 @@ async function untilSomebodyWrites(
     `Write any message to it on ${title} now, with your own account (${channel}:${account}; Ctrl-C: later)`,
   );
   while (!waiting.cancelled.aborted) {
-    const { pairings } = await gateway.run(api.people);
-    const found = pairings.find(
+    const open = await unlessAway(gateway.run(api.people));
+    const found = open?.pairings.find(
       (each) => each.channel === channel && each.account === account && !refused.has(each.contactId),
     );
     if (found !== undefined) {

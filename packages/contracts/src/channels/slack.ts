@@ -60,7 +60,7 @@ export const slackChannel = channelEntry({
     "Open https://api.slack.com/apps, choose *Create New App*, *From a manifest*, select the workspace and paste the manifest of [Slack](channels/slack.md).",
     'For `mode = "socket"`: under *Basic Information*, *App-Level Tokens*, generate a token with the scope `connections:write`: the secret for `app_token_env`.',
     "Under *Install App*, install the app to the workspace. Copy the *Bot User OAuth Token*: the secret for `token_env`.",
-    'For `mode = "events"`: copy the *Signing Secret* under *Basic Information*: the secret for `signing_secret_env`. When the account is added, enter `https://<host>/channels/slack/<account>/events` as request URL under *Event Subscriptions*, *Interactivity & Shortcuts* and at the slash command.',
+    'For `mode = "events"`: copy the *Signing Secret* under *Basic Information*: the secret for `signing_secret_env`. When the account is added, switch *Enable Socket Mode* off under *Socket Mode*, and enter `https://<host>/channels/slack/<account>/events` as request URL under *Event Subscriptions*, *Interactivity & Shortcuts* and, under *Slash Commands*, at `/parley`.',
     "Write a direct message to the app, or invite it to a channel with `/invite @Parley` and list the channel's id in `groups`.",
   ],
   permissions: [

@@ -85,7 +85,7 @@ function section(entry: ChannelEntry): string {
             named.map(({ setting, purpose, required }) => [`\`${setting}\``, purpose, requirement(required)]),
           ),
         ]),
-    "Other settings:",
+    "Other settings ([what each means](reference/settings.md#channels)):",
     table(["setting", "values", "default"], settingRows(entry)),
     ...ratesText(capabilities.rates),
   ].join("\n\n");
