@@ -281,7 +281,8 @@ describe("the registry of models", () => {
         () => registry.modelFor(name),
         (error) => error instanceof ModelUnavailable && message.test(error.message),
       );
-    missing("claude-x", /claude-x requires ANTHROPIC_API_KEY/);
+    missing("claude-x", /claude-x requires ANTHROPIC_API_KEY, which is not set$/);
+    missing("gpt-9", /gpt-9 requires ANTHROPIC_API_KEY.* is openai:gpt-9$/);
     missing("openai:gpt-x", /openai:gpt-x .*OPENAI_API_KEY .*OPENAI_BASE_URL/);
     missing("openai:", /is not a model name/);
     missing(" ", /is not a model name/);

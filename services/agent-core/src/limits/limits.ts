@@ -1,5 +1,6 @@
 // Checks a turn's limits against what it has used so far, and writes the notice for its user; pure. Every limit produces a notice.
 import type { ClaimedTurn, Cost, Finish, Usage } from "@parley/contracts";
+import { pluralize } from "@parley/kit";
 
 /** 0 = no limit. */
 export interface Limits {
@@ -48,7 +49,7 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
   const tokens = tokensOf(progress.usage);
   const dollars = (value: number) => `$${(value / 1_000_000).toFixed(2)}`;
   if (over(limits.maxIterations, progress.modelSteps))
-    return stopped("max_turns", `this took ${progress.modelSteps} steps, the limit for one request`);
+    return stopped("max_turns", `this took ${pluralize(progress.modelSteps, "step")}, the limit for one request`);
   if (over(limits.maxToolCalls, progress.toolCalls))
     return stopped("max_turns", `I used tools ${progress.toolCalls} times, the limit for one request`);
   if (over(limits.maxTurnMs, progress.elapsedMs)) {

@@ -65,7 +65,9 @@ export function findAccess(name: string, access: ModelAccess): { model: ModelNam
     return { problem: `[llm.${name.trim()}] has no \`model\`; use ${name.trim()}:<model>` };
   }
   if (model.provider === "anthropic" && access.anthropic === null) {
-    return { problem: `${name} requires ANTHROPIC_API_KEY, which is not set` };
+    const isClaude = /^(?:anthropic:|claude)/.test(name.trim());
+    const other = isClaude ? "" : `; a model of OpenAI or of a server with its API is openai:${name.trim()}`;
+    return { problem: `${name} requires ANTHROPIC_API_KEY, which is not set${other}` };
   }
   if (model.provider === "openai" && access.openai === null) {
     return {

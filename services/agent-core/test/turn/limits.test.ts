@@ -87,6 +87,11 @@ test("excludes the time spent waiting for people and is never negative", () => {
   );
 });
 
+test("counts one step in the singular", () => {
+  const finish = limitReached({ ...none, maxIterations: 1 }, { ...begun, modelSteps: 1 });
+  assert.match(finish?.text ?? "", /this took 1 step, the limit/);
+});
+
 // design: 003.2b
 test("names the limit on turns when the budget is reached at the same time", () => {
   const limits = { ...none, maxIterations: 5, maxMicros: 100, maxTokens: 10 };

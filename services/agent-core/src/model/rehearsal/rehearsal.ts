@@ -7,7 +7,7 @@ import { ModelError, type ModelProvider, type ModelReply, type ModelRequest, typ
 import { emptyRound, parseScript, type ScriptStep } from "./script.ts";
 
 const note =
-  "the built-in rehearsal model: it follows scripts and does not understand text; set ANTHROPIC_API_KEY (or OPENAI_API_KEY and PARLEY_MODEL=openai:<model>) for a real one";
+  "the built-in rehearsal model: it follows scripts and does not understand text; npx parley onboard sets up a real one";
 
 /** `models.known.rehearsal` can reduce it. */
 const contextTokens = 200_000;
