@@ -225,3 +225,30 @@ testAtBothSizes("attaches files that a message names with @", async (size) => {
   await terminal.shows(/attached notes\.txt/);
   await terminal.shows(/^got it @notes\.txt$/m);
 });
+
+testAtBothSizes("starts a new line with Alt-Enter and with a backslash before Enter", async (size) => {
+  await using terminal = await open("lines", size);
+  terminal.type("say: one\u001B\rsay: two\\\rsay: three");
+  await terminal.shows(/^say: one\nsay: two\nsay: three$/m);
+  assert.doesNotMatch(terminal.screen, /^› /m);
+  terminal.type("\r");
+  await terminal.shows(/^one\ntwo\nthree$|^one two three$/m);
+});
+
+testAtBothSizes("completes a file after @ and a session by its title with Tab", async (size) => {
+  writeFileSync(join(folder, "harbour.txt"), "ships");
+  await using terminal = await open("completion", size);
+  const title = `say: lighthouse of ${size.columns} metres`;
+  terminal.send(title);
+  await terminal.shows(new RegExp(`^lighthouse of ${size.columns} metres$`, "m"));
+  terminal.type("read @harb");
+  await terminal.shows(/→ harbour\.txt/);
+  terminal.type("\t");
+  await terminal.shows(/^read @harbour\.txt/m);
+  terminal.type("\u0003");
+  await terminal.hides(/^read @harbour\.txt/m);
+  terminal.type(`/session resume say: lighthouse of ${size.columns}`);
+  await terminal.shows(new RegExp(`→ ${title}`));
+  terminal.type("\t");
+  await terminal.shows(new RegExp(`^/session resume ${title}`, "m"));
+});
