@@ -14,6 +14,7 @@ import {
   sessionEvents,
 } from "../infra/docs/events-document.ts";
 import { settingEntries, settingsDocument } from "../infra/docs/settings-document.ts";
+import { settingMeanings } from "../infra/docs/setting-meanings.ts";
 
 /** What settings demand next to a key, where their error does not name it. */
 const companions: readonly (readonly [key: RegExp, lines: Readonly<Record<string, string>>])[] = [
@@ -101,13 +102,19 @@ test("matches the generated references in docs/reference", () => {
   assert.equal(page("reference/websocket"), eventsDocument(), "stale: run npm run docs");
 });
 
-test("has a row for every setting, with its type and an example that the settings accept", () => {
+test("has a row for every setting, with its type, meaning and an example that the settings accept", () => {
   const entries = settingEntries();
   assert.ok(entries.length > 250, `${entries.length} settings`);
   for (const { path, type } of entries) {
     assert.ok(page("reference/settings").includes(`| \`${path.join(".").replaceAll(".[]", "[]")}\` |`), path.join("."));
     assert.notEqual(type, "", path.join("."));
   }
+  const keys = entries.map(({ path }) => path.join(".").replaceAll(".[]", "[]"));
+  const ofEveryChannel = keys.map((key) => key.replace(/^channels\.\w+\.<name>/, "channels.*"));
+  const unknown = new Set(Object.keys(settingMeanings)).difference(new Set([...keys, ...ofEveryChannel]));
+  assert.deepEqual([...unknown], [], "meanings of settings that exist");
+  const withoutMeaning = page("reference/settings").match(/^\| `.*\|  \|$/gm);
+  assert.deepEqual(withoutMeaning, null);
   const examples = new Map(entries.map(({ path, example }) => [keyOf(path), example]));
   for (const key of examples.keys()) assert.doesNotThrow(() => parseExample(key, examples), key);
 });

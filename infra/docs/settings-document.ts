@@ -3,6 +3,7 @@ import { ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
 import { code, table } from "./markdown.ts";
 import { exampleFor, type Schema } from "./setting-examples.ts";
+import { settingMeanings } from "./setting-meanings.ts";
 import { fieldComments } from "./source-comments.ts";
 
 /** One key, such as `tools.exec.timeout_seconds`. `<name>` is a name that the operator chooses. */
@@ -62,6 +63,13 @@ function typeText(schema: Schema): string {
   return bound(low) ? `${type} from ${low}` : type;
 }
 
+/** The meaning that settingMeanings has for a key or, of an account, for the key of every channel. */
+function meaningOf(path: readonly string[]): string | undefined {
+  const [table, , , ...rest] = path;
+  const key = path.join(".").replaceAll(".[]", "[]");
+  return settingMeanings[key] ?? (table === "channels" ? settingMeanings[`channels.*.${rest.join(".")}`] : undefined);
+}
+
 /** The whole page. */
 export function settingsDocument(): string {
   const byTable = Map.groupBy(settingEntries(), ({ path: [table = ""], path }) => (path.length === 1 ? "" : table));
@@ -76,7 +84,7 @@ export function settingsDocument(): string {
         type,
         fallback === null ? "" : code(fallback),
         code(`${own} = ${example}`),
-        comments.get(own) ?? "",
+        meaningOf(path) ?? comments.get(own) ?? "",
       ];
     });
     return `${name === "" ? "## Top level" : `## ${name}`}\n\n${table(["key", "type", "default", "example", "meaning"], rows)}`;

@@ -34,12 +34,12 @@ function capabilityTable(): string {
     const { text, files, typing, actions, supportsIdempotentSend, commandPrefix, preview, messagesPerPage } =
       capabilities;
     const page = messagesPerPage === undefined ? "" : `; ${messagesPerPage}, then \`${commandPrefix ?? "/"}more\``;
-    const length = `${text.maxLength} ${units[text.lengthUnit]}${text.singleLine === true ? ", one line each" : ""}${page}`;
+    const length = `${text.maxLength.toLocaleString("en")} ${units[text.lengthUnit]}${text.singleLine === true ? ", one line each" : ""}${page}`;
     const prefix = commandPrefix === undefined ? "`/`" : `\`${commandPrefix}\` or \`/\``;
     const shown = preview === undefined ? "no" : `every ${preview.everyMs / 1_000} s`;
     return [
       title,
-      text.format,
+      yes(text.format !== "plain"),
       length,
       prefix,
       yes(files),
@@ -52,20 +52,21 @@ function capabilityTable(): string {
   return table(
     [
       "channel",
-      "text format",
+      "bold, code and links",
       "longest message",
       "commands",
       "files",
       "buttons",
       "typing",
       "preview",
-      "drops repeated sends",
+      "a repeated send is shown once",
     ],
     rows,
   );
 }
 
-const units = { utf16: "UTF-16 units", bytes: "bytes", code_points: "characters" } as const;
+/** A character outside of the Basic Multilingual Plane, such as an emoji, counts as two where the unit is `utf16`. */
+const units = { utf16: "characters", bytes: "bytes", code_points: "characters" } as const;
 
 function section(entry: ChannelEntry): string {
   const { name, title, setUp, permissions, secrets, capabilities } = entry;
