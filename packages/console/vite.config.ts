@@ -1,7 +1,10 @@
-// The build of the console: one page, one style sheet, and chunks for what only some views need.
+// The build of the console: one page, one style sheet, chunks for what only some views need, and the pages of the documentation.
+import { resolve } from "node:path";
 import { defineConfig } from "vite";
+import { documentation } from "./build/docs-pages.ts";
 
 const config = defineConfig({
+  plugins: [documentation(resolve(import.meta.dirname, "../.."))],
   build: {
     target: "es2023",
     // The page must not contain data: URLs, which its Content Security Policy forbids.

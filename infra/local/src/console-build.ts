@@ -14,7 +14,9 @@ import { run, type LogSink } from "./servers/process.ts";
 const repository = fileURLToPath(new URL("../../../", import.meta.url));
 /** In the built folder: the hash of the sources that it was built from. */
 const markerName = ".sources";
-const sources = ["src/**/*.{ts,tsx,css,svg}", "index.html", "vite.config.ts", "package.json"];
+const sources = ["src/**/*.{ts,tsx,css,svg}", "build/*", "index.html", "vite.config.ts", "package.json"];
+/** Files of the repository that the documentation is made of. */
+const documents = ["docs/**/*.{md,png}", "infra/docs-site/.vitepress/config.mjs", "SECURITY.md"];
 
 /** Builds if necessary. A failed build is reported by `say`: the cluster works without the console. Never rejects. */
 export async function ensureConsole(say: LogSink, root = repository): Promise<void> {
@@ -56,8 +58,12 @@ function isBuilt(built: string, wanted: string): boolean {
 
 function sourceHash(root: string, folder: string): string {
   const hash = createHash("sha256").update(readFileSync(join(root, "pnpm-lock.yaml")));
-  for (const path of globSync(sources, { cwd: folder }).toSorted()) {
-    hash.update(`\0${path}\0`).update(readFileSync(join(folder, path)));
-  }
+  const add = (cwd: string, patterns: readonly string[]) => {
+    for (const path of globSync(patterns, { cwd }).toSorted()) {
+      hash.update(`\0${path}\0`).update(readFileSync(join(cwd, path)));
+    }
+  };
+  add(folder, sources);
+  add(root, documents);
   return hash.digest("hex");
 }

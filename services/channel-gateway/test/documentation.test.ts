@@ -48,10 +48,10 @@ test("serves nothing outside of the site and no other kinds of files", async () 
   }
 });
 
-test("names the command that builds the site when it is not built", async () => {
+test("names the command that builds the pages when they are not built", async () => {
   await using app = fastify();
   documentationRoutes(app, join(parent, "missing"));
   const { statusCode, payload } = await app.inject("/docs/");
   assert.equal(statusCode, 404);
-  assert.match(payload, /npm run docs:site/);
+  assert.match(payload, /npm run build/);
 });

@@ -53,5 +53,5 @@ test("stores the text with the code together with the request, as the last store
 
 // design: 004.37
 test("names the approval command and the code's minutes in the pairing text", () => {
-  assert.match(pairingText("ABCD-EFGH", 10), /valid for 10 minutes: parley pairing approve ABCD-EFGH$/);
+  assert.match(pairingText("ABCD-EFGH", 10), /valid for 10 minutes: npx parley pairing approve ABCD-EFGH$/);
 });

@@ -79,6 +79,9 @@ function Shell(): JSX.Element {
           <button type="button" class="link-button" onClick={() => (helpOpen.value = true)}>
             Keys <kbd>?</kbd>
           </button>
+          <a href="/docs/" target="_blank">
+            Docs
+          </a>
           <button type="button" class="link-button" onClick={() => void signOut()}>
             Sign out
           </button>

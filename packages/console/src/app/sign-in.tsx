@@ -68,7 +68,7 @@ export function SignIn(): JSX.Element {
         </h1>
         <p class="muted">
           <code>npm start</code> prints a link that signs you in. Without it, paste the token here: its file is printed
-          below the link, and <code>parley console</code> prints a new link at any time.
+          below the link, and <code>npx parley console</code> prints a new link at any time.
         </p>
         <label>
           Token

@@ -44,11 +44,12 @@ export function compact(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** For example `340 B`, `12 KB`, `4.2 MB`. */
+/** For example `340 B`, `12 KB`, `4.2 MB`, `10.0 GB`. */
 export function bytes(count: number): string {
   if (count < 1_024) return `${count} B`;
   if (count < 1_048_576) return `${Math.round(count / 1_024)} KB`;
-  return `${(count / 1_048_576).toFixed(1)} MB`;
+  if (count < 1_073_741_824) return `${(count / 1_048_576).toFixed(1)} MB`;
+  return `${(count / 1_073_741_824).toFixed(1)} GB`;
 }
 
 /** Dollars; calls without a known price stay unknown. */

@@ -68,10 +68,10 @@ export function Failure({ error, retry }: { error: Error; retry?: () => Promise<
 function adviceFor(error: Error): string {
   if (!(error instanceof ApiError)) return "Reload the page. If it happens again, please report it with this text.";
   if (error.status === 0) return "Start Parley with `npm start`, or check the network.";
-  if (error.status === 503) return "A service is starting or not reachable; `parley status` shows which.";
+  if (error.status === 503) return "A service is starting or not reachable; `npx parley status` shows which.";
   if (error.status === 404) return "It may have been deleted. Go back to the list.";
   if (error.status === 429) return "Wait a minute, then try again.";
-  return "Correct the request, or look into the log with `parley logs`.";
+  return "Correct the request, or look into the log with `npx parley logs`.";
 }
 
 /** What to do when a list is empty. */

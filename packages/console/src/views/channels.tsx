@@ -168,7 +168,14 @@ function Card({ account, gateways, changed }: CardProps): JSX.Element {
           )}
         </div>
       </div>
-      {reason !== null && <p class="bad">{visible(reason)}</p>}
+      {reason !== null && (
+        <p class="bad">
+          {visible(reason)}{" "}
+          <a href={`/docs/channels/${channel}#troubleshooting`} target="_blank">
+            What to do
+          </a>
+        </p>
+      )}
       <dl class="facts">
         {facts.map(([key, value]) => (
           <Fact key={key} name={key} value={visible(value)} />

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
-import { age, clock, duration, plural, uptime, withoutInstance, words } from "../parts/format.ts";
+import { age, bytes, clock, duration, plural, uptime, withoutInstance, words } from "../parts/format.ts";
 import { Show, useLoad } from "../parts/load.tsx";
 import { act } from "../parts/toast.tsx";
 
@@ -225,6 +225,12 @@ function Replicas({ replicas }: { replicas: readonly Replica[] }): JSX.Element {
   );
 }
 
+/** `workspaceBytes` and the like are sizes. */
+function detail(name: string, value: unknown): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "number" && name.endsWith("Bytes") ? bytes(value) : String(value);
+}
+
 function Line({ replica }: { replica: Replica }): JSX.Element {
   const details = Object.entries(replica.details).filter(
     // The problems of channels stand next to their states.
@@ -256,8 +262,7 @@ function Line({ replica }: { replica: Replica }): JSX.Element {
       <td>
         {details.map(([name, value]) => (
           <div key={name}>
-            <span class="muted">{words(name)}</span>{" "}
-            {typeof value === "boolean" ? (value ? "yes" : "no") : String(value)}
+            <span class="muted">{words(name)}</span> {detail(name, value)}
           </div>
         ))}
       </td>

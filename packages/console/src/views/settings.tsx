@@ -26,7 +26,7 @@ export function Settings(): JSX.Element {
         </label>
       </header>
       <p class="muted">
-        Read-only. Change <code>parley.toml</code>, check it with <code>parley config check</code>, and restart.
+        Read-only. Change <code>parley.toml</code>, check it with <code>npx parley config check</code>, and restart.
       </p>
       <Show of={loaded}>
         {({ settings, problems }) => {

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import { Cleanup, makeDeadLetter, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { findChromium, signInLink, startBrowser, startFront, type Front } from "./support.ts";
 
 const chromium = findChromium();
@@ -73,6 +73,14 @@ describe("console", { skip }, () => {
       return { document: document.documentElement.scrollWidth, content: main.scrollWidth, window: window.innerWidth };
     });
     assert.ok(widths.document <= widths.window && widths.content <= widths.window, JSON.stringify(widths));
+  }
+
+  async function assertOneLine(element: Locator): Promise<void> {
+    const [height = 0, line = 0] = await element.evaluate((found) => {
+      const { lineHeight } = getComputedStyle(found);
+      return [found.clientHeight, Number.parseFloat(lineHeight)];
+    });
+    assert.ok(height < 2 * line, `${height} px high with lines of ${line} px`);
   }
 
   test("asks for the token, and refuses a wrong one with what to do", async () => {
@@ -229,6 +237,7 @@ describe("console", { skip }, () => {
       for (const width of [390, 3_840, 1_280]) {
         await page.setViewportSize({ width, height: 800 });
         await assertNoSidewaysScroll();
+        if (width > 760) await assertOneLine(page.locator(".search-button"));
       }
     }
     await page.goto(`${front.url}/${session.replace("#/session/", "#/chat/")}`);
@@ -367,6 +376,28 @@ describe("console", { skip }, () => {
     page.once("dialog", (dialog) => void dialog.accept());
     await card.getByRole("button", { name: "Remove" }).click();
     await page.getByText("No channel is configured").waitFor();
+  });
+
+  test("opens the documentation, which loads nothing from elsewhere and fits 390 pixels", async () => {
+    const opened = page.context().waitForEvent("page");
+    await page.getByRole("link", { name: "Docs" }).click();
+    const shell = page;
+    page = await opened;
+    page.on("request", (request) => {
+      if (!request.url().startsWith(front.url)) foreign.push(request.url());
+    });
+    page.on("pageerror", (error) => problems.push(error.message));
+    await page.getByRole("heading", { name: "Getting started", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "Web console", exact: true }).click();
+    await page.getByRole("img", { name: "An answer with tool calls" }).waitFor();
+    for (const colorScheme of ["dark", "light"] as const) {
+      await page.emulateMedia({ colorScheme });
+      await assertAccessible();
+    }
+    await page.setViewportSize({ width: 390, height: 800 });
+    await assertNoSidewaysScroll();
+    await page.close();
+    page = shell;
   });
 
   test("goes to a view from the palette and by keys", async () => {

@@ -24,7 +24,7 @@ describe("operating from the console", { skip }, () => {
     cleanup.add(() => guarded.stop());
     cluster = await startTestCluster(cleanup, {
       processes: [],
-      settings: `[permissions]\nask = ["write(secret*)"]\n[session]\npolicy = "per_conversation"\n[mcp.servers.guarded]\nurl = "${guarded.url}"\noauth = {}\n`,
+      settings: `[permissions]\nask = ["write(secret*)"]\n[session]\npolicy = "per_conversation"\n[mcp.servers.guarded]\nurl = "${guarded.url}"\noauth = {}\n[channels.irc.down]\nhost = "127.0.0.1"\nport = 9\ntls = false\nnick = "parley"\n`,
       env: { "tool-runner": { PARLEY_MCP_KEY: "the operator's long key" } },
     });
     const browser = await startBrowser(chromium ?? "");
@@ -232,6 +232,18 @@ describe("operating from the console", { skip }, () => {
     await page.locator(".session-line").getByRole("link").click();
     await page.locator(".turn-end a").click();
     await page.locator(".bar-label", { hasText: "Delivery to telegram" }).waitFor();
+  });
+
+  test("leads from an account that cannot connect to the troubleshooting of its channel", async () => {
+    await open("channels");
+    const card = page.locator(".card", { hasText: "irc:down" });
+    await card.locator(".tag", { hasText: "failing" }).waitFor();
+    const opened = page.context().waitForEvent("page");
+    await card.getByRole("link", { name: "What to do" }).click();
+    const documentation = await opened;
+    await documentation.getByRole("heading", { name: "Troubleshooting" }).waitFor();
+    assert.match(documentation.url(), /\/docs\/channels\/irc#troubleshooting$/);
+    await documentation.close();
   });
 
   test("shows settings by origin, and what the check of parley.toml finds", async () => {

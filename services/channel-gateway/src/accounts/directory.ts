@@ -101,7 +101,7 @@ export class AccountDirectory implements ChannelDirectory {
         throw new ServiceUnavailableError("the accounts have not been read from the store yet; try again in a moment");
       throw new OperationError(
         "no_such_account",
-        `account ${name} is not configured; add it with \`parley channels add\`, or as [channels.${ref.channel}.${ref.account}] in parley.toml`,
+        `account ${name} is not configured; add it with \`npx parley channels add\`, or as [channels.${ref.channel}.${ref.account}] in parley.toml`,
       );
     }
     if (entry.problem !== null)

@@ -30,5 +30,5 @@ export function accessRequestText(
 
 /** For the sender; `minutes`: how long the code is valid. */
 export function pairingText(code: string, minutes: number): string {
-  return `I do not know you yet. To get access, give this code to my owner: ${code}\nThe code is valid for ${pluralize(minutes, "minute")}: parley pairing approve ${code}`;
+  return `I do not know you yet. To get access, give this code to my owner: ${code}\nThe code is valid for ${pluralize(minutes, "minute")}: npx parley pairing approve ${code}`;
 }

@@ -17,7 +17,7 @@ export const skillOperations = [
 
 function skillsText({ skills, problems }: OutputOf<typeof controlSkills>): string {
   if (skills.length === 0 && problems.length === 0)
-    return "There are no skills. Write skills/<name>/SKILL.md and push it: parley docs push (docs/skills.md).";
+    return "There are no skills. Write skills/<name>/SKILL.md and push it: npx parley docs push (docs/skills.md).";
   return [
     ...skills.map(({ name, description, missing }) => {
       const lacks = missing.length === 0 ? "" : ` (unavailable: requires ${missing.join(", ")})`;

@@ -1,4 +1,5 @@
-// Serves the built documentation site below /docs/ (`npm run docs:site`), offline: its pages load nothing from elsewhere.
+// Serves the documentation below /docs/, offline: its pages load nothing from elsewhere. The console's build renders them; the site of
+// `npm run docs:site`, where it is built, also has a search.
 import { existsSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
@@ -23,12 +24,14 @@ const policy =
 const hashed = /\.[\w-]{8}\.(?:lean\.)?(?:js|css|woff2|svg|png)$/;
 const firstPage = "getting-started";
 
-/** Next to the built console. */
+/** The site of `npm run docs:site` if it is built, otherwise the pages in the built console. */
 export function documentationFolder(): string {
-  return fileURLToPath(new URL("../docs-dist/", import.meta.resolve("@parley/console/index.html")));
+  const page = import.meta.resolve("@parley/console/index.html");
+  const site = fileURLToPath(new URL("../docs-dist/", page));
+  return existsSync(site) ? site : fileURLToPath(new URL("docs/", page));
 }
 
-/** Registers `/docs/`. The pages contain no data, so they need no token. `folder`: the built site; it may be missing. */
+/** Registers `/docs/`. The pages contain no data, so they need no token. `folder`: the built pages; it may be missing. */
 export function documentationRoutes(app: FastifyInstance, folder: string): void {
   const config = { open: true };
   // Only these names are served, so a path cannot leave the folder.
@@ -43,7 +46,7 @@ export function documentationRoutes(app: FastifyInstance, folder: string): void 
       (each) => names.has(each) && types[extname(each)] !== undefined,
     );
     if (name !== undefined) return send(reply, name, await readFile(join(folder, name)));
-    const text = names.size === 0 ? "the documentation site is not built: npm run docs:site" : "there is no such page";
+    const text = names.size === 0 ? "the documentation is not built: `npm run build` in the folder of Parley, then restart" : "there is no such page";
     throw new HttpError(404, "not_found", text);
   });
 }

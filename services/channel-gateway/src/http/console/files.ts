@@ -70,7 +70,8 @@ function builtFiles(): Map<string, ServedFile> {
   if (!existsSync(join(folder, "index.html"))) return files;
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     const type = types[extname(name)];
-    if (type !== undefined) files.set(name.replaceAll("\\", "/"), served(readFileSync(join(folder, name)), type));
+    // The documentation has routes of its own.
+    if (type !== undefined && !name.startsWith("docs")) files.set(name.replaceAll("\\", "/"), served(readFileSync(join(folder, name)), type));
   }
   return files;
 }

@@ -128,7 +128,7 @@ export function signInRoutes(
         throw new HttpError(
           401,
           "invalid_code",
-          "this sign-in link was used already or has expired; `parley console` prints a new one",
+          "this sign-in link was used already or has expired; `npx parley console` prints a new one",
         );
       }
       setCookie(request, reply, secret, sessionTtlMs / 1_000);
