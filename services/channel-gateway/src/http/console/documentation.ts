@@ -46,7 +46,10 @@ export function documentationRoutes(app: FastifyInstance, folder: string): void 
       (each) => names.has(each) && types[extname(each)] !== undefined,
     );
     if (name !== undefined) return send(reply, name, await readFile(join(folder, name)));
-    const text = names.size === 0 ? "the documentation is not built: `npm run build` in the folder of Parley, then restart" : "there is no such page";
+    const text =
+      names.size === 0
+        ? "the documentation is not built: `npm run build` in the folder of Parley, then restart"
+        : "there is no such page";
     throw new HttpError(404, "not_found", text);
   });
 }

@@ -71,7 +71,8 @@ function builtFiles(): Map<string, ServedFile> {
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     const type = types[extname(name)];
     // The documentation has routes of its own.
-    if (type !== undefined && !name.startsWith("docs")) files.set(name.replaceAll("\\", "/"), served(readFileSync(join(folder, name)), type));
+    if (type !== undefined && !name.startsWith("docs"))
+      files.set(name.replaceAll("\\", "/"), served(readFileSync(join(folder, name)), type));
   }
   return files;
 }
