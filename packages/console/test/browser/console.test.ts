@@ -76,9 +76,9 @@ describe("console", { skip }, () => {
   }
 
   async function assertOneLine(element: Locator): Promise<void> {
-    const [height = 0, line = 0] = await element.evaluate((found) => {
+    const { height, line } = await element.evaluate((found) => {
       const { lineHeight } = getComputedStyle(found);
-      return [found.clientHeight, Number.parseFloat(lineHeight)];
+      return { height: found.clientHeight, line: Number.parseFloat(lineHeight) };
     });
     assert.ok(height < 2 * line, `${height} px high with lines of ${line} px`);
   }
