@@ -17,6 +17,11 @@ export function introduction(
   ];
 }
 
+/** The states in the health report of a replica. The reason of one may contain the separator. */
+export function splitStates(text: string): string[] {
+  return text === "" ? [] : text.split(/; (?=[\w-]+:[\w-]+ \w)/);
+}
+
 /**
  * One line per account and state. `states`: of all replicas, for example `<channel>:<account> connected as @bot`. A replica on standby says
  * nothing of an account that another one has; an account that no replica has yet is connecting.
@@ -41,7 +46,7 @@ export function rehearsalWarning(model: string, states: readonly string[]): stri
   if (!model.startsWith("rehearsal:") || accounts.size === 0) return [];
   return [
     labelled("warning", `people on ${[...accounts].join(", ")} get answers of the rehearsal`),
-    labelled("", "model, which understands no language. Set up a model: npx parley onboard"),
+    labelled("", "model, which understands no language. Set one up: npx parley onboard"),
   ];
 }
 

@@ -9,6 +9,7 @@ import type { Environment } from "./environment.ts";
 import { readState } from "./home.ts";
 import { channelLines, introduction, rehearsalWarning } from "./introduction.ts";
 import { ask, chat, type TerminalChat } from "./main/ask.ts";
+import { watchChannels } from "./main/channel-news.ts";
 import { isDetached, sendToTerminal, sentToTerminal, startDetached } from "./main/detached.ts";
 import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
@@ -80,11 +81,12 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   const withQuestions = withChat && (await askFirst(options, requests));
   const begun = performance.now();
   let opened: TerminalChat | null = null;
+  // The chat owns the screen while it is open.
+  const warn = (line: string) => (opened === null ? say(line) : opened.warn(line));
   const cluster = await start(options, requests, {
     httpPort: options.httpPort,
-    // The chat owns the screen while it is open.
     say: (line) => opened === null && say(line),
-    warn: (line) => (opened === null ? say(line) : opened.warn(line)),
+    warn,
     // In the background, the services' own log files are enough.
     ...(withChat || isDetached ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
@@ -93,6 +95,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   const states = await channelStates(cluster);
   for (const line of [...channelLines(states), ...rehearsalWarning(cluster.model, states)]) say(line);
   sendToTerminal({ ready: true });
+  void watchChannels(cluster, warn, requests.first);
   try {
     let keepsRunning = true;
     if (withChat) {

@@ -232,7 +232,7 @@ function readSettings(configPath: string | null, environment: Environment): Expl
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new LocalError("bad_settings", `Invalid settings:\n${error.message}`, {
-      fix: "Correct the settings; `parley config print --origin` then shows the source of each value.",
+      fix: "Correct the settings; `npx parley config print --origin` then shows the source of each value.",
     });
   }
 }

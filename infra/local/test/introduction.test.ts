@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { channelLines, introduction, rehearsalWarning } from "../src/introduction.ts";
+import { channelLines, introduction, rehearsalWarning, splitStates } from "../src/introduction.ts";
 
 test("names the token's file, not the token, when the cluster is ready", () => {
   const cluster = {
@@ -28,8 +28,15 @@ test("warns when accounts are connected and the rehearsal model answers the peop
   const [first, second] = rehearsalWarning(rehearsal, ["telegram:main connected as @bot", "telegram:main standby"]);
   assert.match(first ?? "", /^warning  people on telegram:main get answers of the rehearsal$/);
   assert.match(second ?? "", /npx parley onboard/);
+  assert.ok((second ?? "").length <= 80, second);
   assert.deepEqual(rehearsalWarning(rehearsal, ["hook:build ready", "observer:log ready"]), []);
   assert.deepEqual(rehearsalWarning("claude-x, the default model", ["telegram:main connected"]), []);
+});
+
+test("keeps the reason of an account whole, also with semicolons", () => {
+  const states = ["telegram:main disabled: token refused; retried every 5 minutes", "hook:build ready"];
+  assert.deepEqual(splitStates(states.join("; ")), states);
+  assert.deepEqual(splitStates(""), []);
 });
 
 test("names each account once, and as connecting while no replica has it", () => {

@@ -5,6 +5,7 @@ import { inspect, styleText } from "node:util";
 import { z } from "zod";
 
 import { knownSystemError, LocalError } from "../errors.ts";
+import { splitStates } from "../introduction.ts";
 import { sendToTerminal } from "./detached.ts";
 
 /** Writes an error to standard error. */
@@ -54,7 +55,7 @@ export async function channelStates({ httpUrl, token }: { httpUrl: string; token
       signal: AbortSignal.timeout(withinMs),
     });
     const { replicas } = Status.parse(await response.json());
-    return replicas.flatMap(({ details }) => details.channels?.split("; ") ?? []);
+    return replicas.flatMap(({ details }) => splitStates(details.channels ?? ""));
   } catch {
     return [];
   }
