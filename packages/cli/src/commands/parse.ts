@@ -4,7 +4,7 @@
 import { nearestName } from "@parley/contracts";
 import { Command, CommanderError, Option } from "commander";
 
-import { ownVersion, UsageError } from "../io/io.ts";
+import { ownVersion, UsageError, wrapWords } from "../io/io.ts";
 import { helpOption, OptionValues, type OptionTable } from "../io/options.ts";
 import type { Call, CommandSpec } from "./command.ts";
 
@@ -29,7 +29,7 @@ export function parseCommandLine(args: readonly string[], commands: readonly Com
     .helpCommand(false)
     .configureHelp({ visibleCommands, subcommandTerm: fullName })
     .configureOutput({
-      writeOut: (part) => (text += part),
+      writeOut: (part) => (text += wrapWords(part, width)),
       writeErr: () => undefined,
       getOutHelpWidth: () => width,
     })

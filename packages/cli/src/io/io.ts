@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 
 import { omitUndefined, parseJson } from "@parley/kit";
 import type { z } from "zod";
@@ -94,9 +94,30 @@ export function printJson(io: Io, value: unknown): void {
   print(io, JSON.stringify(value, null, 2));
 }
 
-/** Writes one line to standard error, for everything that is not data. */
+/** Writes one line to standard error, for everything that is not data. On a terminal, no word of it breaks. */
 export function note(io: Io, line: string): void {
-  io.stderr.write(`${line}\n`);
+  io.stderr.write(`${wrapWords(line, terminalWidth(io.stderr))}\n`);
+}
+
+/** The text with line ends between words, so that no line is wider than `columns` if its words allow it. Indentation continues. */
+export function wrapWords(text: string, columns: number): string {
+  const wrap = (line: string) => {
+    const indent = /^ */.exec(line)?.[0] ?? "";
+    const lines = [""];
+    for (const word of line.slice(indent.length).split(" ")) {
+      const longer = lines.at(-1) === "" ? word : `${lines.at(-1)} ${word}`;
+      const fits = lines.at(-1) === "" || widthOf(indent + longer) <= columns;
+      if (fits) lines[lines.length - 1] = longer;
+      else lines.push(word);
+    }
+    return lines.map((each) => indent + each).join("\n");
+  };
+  const lines = text.split("\n");
+  return lines.map((line) => (widthOf(line) <= columns ? line : wrap(line))).join("\n");
+}
+
+function widthOf(text: string): number {
+  return stripVTControlCharacters(text).length;
 }
 
 /** Standard input to its end as one text, without trailing line ends. */
