@@ -7,6 +7,7 @@ export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } 
 export { flagsAsVariable } from "./settings-layers.ts";
 export {
   hookProgramProblem,
+  missingHookPrograms,
   unsandboxedProgramProblem,
   unsandboxedProgramProblems,
   outsideSearchPath,

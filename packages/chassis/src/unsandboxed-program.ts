@@ -1,7 +1,7 @@
 // Decides which configured programs may run outside of the sandbox: only those whose code the agent cannot write. It handles MCP servers
 // and command hooks, not commands of the tool `exec`.
 
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 
 import { hookName, type ParleySettings } from "@parley/contracts";
@@ -64,12 +64,34 @@ export function unsandboxedProgramProblem(
   return undefined;
 }
 
-/** The problem of a hook's command line, judged by its first words. */
-export function hookProgramProblem(line: string, { workspace, configFolder }: ProgramLocations): string | undefined {
-  const words = [...line.matchAll(/"([^"]*)"|'([^']*)'|([^\s"';&|<>()]+)/g)].map(
+/** The words of a command line; what the shell would do with them is not considered. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/"([^"]*)"|'([^']*)'|([^\s"';&|<>()]+)/g)].map(
     ([, double, single, bare]) => double ?? single ?? bare ?? "",
   );
-  const [command = "", ...args] = words;
+}
+
+/** Hooks whose program, or the script of its interpreter, is a path without a file on this machine. Each of their runs fails. */
+export function missingHookPrograms(
+  hooks: ParleySettings["hooks"],
+  configFolder: ProgramLocations["configFolder"],
+): string[] {
+  return hooks.flatMap((hook, index) => {
+    const [command = "", argument = ""] = wordsOf(hook.command ?? "");
+    const named = interpreters.test(basename(command)) ? [command, argument] : [command];
+    const missing = named
+      .filter((word) => word.includes("/") && !/[$`*?~]/.test(word))
+      .map((word) => resolve(configFolder ?? "/", word))
+      .find((path) => !existsSync(path));
+    if (missing === undefined) return [];
+    const effect = hook.on_failure === "closed" ? "fails and refuses what it guards" : "fails";
+    return [`The hook ${hookName(hook, index)} ${effect}: there is no file ${missing}`];
+  });
+}
+
+/** The problem of a hook's command line, judged by its first words. */
+export function hookProgramProblem(line: string, { workspace, configFolder }: ProgramLocations): string | undefined {
+  const [command = "", ...args] = wordsOf(line);
   // The shell reads nothing from its working directory. Without parley.toml, hooks run in an empty folder, where no relative path exists.
   return command === "" ? undefined : unsandboxedProgramProblem({ command, args, cwd: configFolder ?? "/" }, workspace);
 }

@@ -37,6 +37,19 @@ command = "workspace/guard.sh"
   assert.deepEqual([ok, errors.length], [false, 2]);
 });
 
+test("config check and doctor name hooks whose program or script is missing", async () => {
+  const hook = (name: string, command: string) =>
+    `[[hooks]]\nname = "${name}"\nevent = "Stop"\non_failure = "closed"\ncommand = "${command}"\n`;
+  const settings = `${hook("guard", "/nowhere/guard.sh --strict")}${hook("script", "sh lost/run.sh")}${hook("fine", "/bin/sh -c true")}`;
+  const { code, stderr } = await check(settings);
+  assert.equal(code, 0);
+  assert.match(stderr, /The hook guard fails and refuses what it guards: there is no file \/nowhere\/guard\.sh\n/);
+  assert.match(stderr, /The hook script .*\/lost\/run\.sh\n/);
+  assert.doesNotMatch(stderr, /hook fine/);
+  const { stdout } = await runParley(home, ["doctor"]);
+  assert.match(stdout, /! hooks .*The hook guard .*no file \/nowhere\/guard\.sh/);
+});
+
 test("adds a webhook to the settings that apply, or to a new file in the data folder", async () => {
   const [fresh, elsewhere] = [join(home, "fresh"), join(home, "elsewhere")];
   mkdirSync(elsewhere);

@@ -2,7 +2,7 @@
 
 import { dirname, join } from "node:path";
 
-import { ConfigError, redactSecrets, unsandboxedProgramProblems } from "@parley/chassis/settings";
+import { ConfigError, missingHookPrograms, redactSecrets, unsandboxedProgramProblems } from "@parley/chassis/settings";
 import { ineffectiveVoiceSettings, unmatchedHooks } from "@parley/contracts";
 
 import { findSettings, missingSecrets, originEntries, readSettings, tomlLines } from "../cluster/settings.ts";
@@ -34,7 +34,11 @@ async function check({ values, positionals, io }: Call): Promise<number> {
       const lines = problems.map(({ setting, problem }) => `  ${setting}: ${problem}`);
       throw new ConfigError([`${file ?? "settings"}:`, ...lines].join("\n"));
     }
-    const warnings = [...unmatchedHooks(settings.hooks), ...ineffectiveVoiceSettings(settings.voice)];
+    const warnings = [
+      ...unmatchedHooks(settings.hooks),
+      ...missingHookPrograms(settings.hooks, file === null ? null : dirname(file)),
+      ...ineffectiveVoiceSettings(settings.voice),
+    ];
     if (json) {
       printJson(io, { file, ok: true, errors: [], warnings, missingSecrets: missing });
       return exitCodes.ok;

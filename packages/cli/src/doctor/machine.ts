@@ -128,13 +128,19 @@ async function permissions({ settingsFile, io, explicitUrl }: DoctorContext): Pr
   }
 }
 
-/** Reports hooks whose matcher matches no tool, because they never run. */
-async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
+/** Reports hooks that never run, because their matcher matches no tool, and hooks whose program is missing on this machine. */
+async function hooks({ settingsFile, io, explicitUrl }: DoctorContext): Promise<Finding[]> {
   if (settingsFile === null) return [];
-  const { ConfigError, loadSettings } = await import("@parley/chassis/settings");
+  const { ConfigError, loadSettings, missingHookPrograms } = await import("@parley/chassis/settings");
   try {
-    const problems = unmatchedHooks(loadSettings(settingsFile, io.env).hooks);
-    return problems.map((problem) => warning("hooks", problem, `parley config check ${quoted(settingsFile)}`));
+    const found = loadSettings(settingsFile, io.env).hooks;
+    const missing = explicitUrl ? [] : missingHookPrograms(found, dirname(settingsFile));
+    return [
+      ...unmatchedHooks(found).map((each) => warning("hooks", each, `parley config check ${quoted(settingsFile)}`)),
+      ...missing.map((each) =>
+        warning("hooks", each, `put it there, or correct the hook's command in ${settingsFile}`),
+      ),
+    ];
   } catch (failure) {
     if (failure instanceof ConfigError) return []; // reported by `settings`
     throw failure;
