@@ -11,6 +11,8 @@ export function chartFiles(read: (path: string) => string, version: string): Map
     ["external-secrets", "externalSecrets.enabled", "k8s/components/external-secrets/secrets.yaml"],
     ["scaled-objects", "keda.enabled", "k8s/components/keda/scaled-objects.yaml"],
     ["web-network-policy", "web.enabled", "k8s/components/web/network-policy.yaml"],
+    ["node-local-dns-network-policy", "dns.nodeLocal", "k8s/components/node-local-dns/network-policy.yaml"],
+    ["openshift-dns-network-policy", "dns.openshift", "k8s/components/openshift-dns/network-policy.yaml"],
     ["prometheus-pod-monitor", "prometheus.enabled", "k8s/components/prometheus/pod-monitor.yaml"],
     ["prometheus-rules", "prometheus.enabled", "k8s/components/prometheus/rules.yaml"],
     ["prometheus-network-policy", "prometheus.enabled", "k8s/components/prometheus/network-policy.yaml"],

@@ -95,6 +95,10 @@ describe("renders the same objects as kustomize", { skip }, () => {
       overlay: { components: ["../../components/otel"] },
       values: ["otel.enabled=true"],
     },
+    "with other places of names": {
+      overlay: { components: ["../../components/node-local-dns", "../../components/openshift-dns"] },
+      values: ["dns.nodeLocal=true", "dns.openshift=true"],
+    },
     "with all of them, an ingress and other images": {
       overlay: {
         components: ["hpa", "web", "prometheus", "otel", "external-secrets", "backup", "gvisor"].map(

@@ -67,7 +67,13 @@ const Rules = z.tuple([
   }),
 ]);
 const [rule] = Rules.parse(at(policy, "spec", "egress"));
-const blocks = rule.to.map(({ ipBlock }) => ipBlock);
+type Blocks = { cidr: string; except: string[] }[];
+const blocksOf = (manifest: unknown): Blocks =>
+  Rules.parse(at(manifest, "spec", "egress"))[0].to.map(({ ipBlock }) => ipBlock);
+/** Every policy that allows public addresses. */
+const publicPolicies = [policy, ...parseFile("k8s/base/network-policies.yaml")].filter(
+  (each) => at(each, "spec", "egress", 0, "to", 0, "ipBlock") !== undefined,
+);
 
 test("selects the tool-runner and allows HTTP and HTTPS in the policy", () => {
   assert.deepEqual(at(policy, "spec", "podSelector", "matchLabels"), { "app.kubernetes.io/name": "tool-runner" });
@@ -78,7 +84,18 @@ test("selects the tool-runner and allows HTTP and HTTPS in the policy", () => {
   );
 });
 
-test("allows in the policy exactly the addresses that web_fetch connects to", () => {
+test("allows in every policy exactly the public addresses that web_fetch connects to", () => {
+  assert.deepEqual(publicPolicies.map((each) => String(at(each, "metadata", "name"))).sort(), [
+    "agent-core-to-model",
+    "channel-gateway-to-channels",
+    "tool-runner-to-web",
+  ]);
+  for (const each of publicPolicies) allowsPublicAddresses(blocksOf(each));
+});
+
+function allowsPublicAddresses(blocks: Blocks): void {
+  const passes = (address: string): boolean =>
+    blocks.some(({ cidr, except }) => isIn(address, [cidr]) && !isIn(address, except));
   const special = [ipaddr.IPv4.prototype, ipaddr.IPv6.prototype].flatMap(specialRanges);
   assert.ok(special.length > 30);
   const ranges = [...blocks.flatMap(({ cidr, except }) => [cidr, ...except]), ...special, ...controlPlanes];
@@ -95,7 +112,7 @@ test("allows in the policy exactly the addresses that web_fetch connects to", ()
     assert.equal(passes(metadata), false, metadata);
   }
   assert.equal(passes("1.1.1.1") && passes("2606:4700:4700::1111"), true);
-});
+}
 
 /** The ranges that the library knows by name, as `address/bits`. */
 function specialRanges(prototype: object): string[] {
@@ -121,10 +138,6 @@ function bordersOf(range: string): string[] {
 function textOf(number: bigint, length: number): string {
   const bytes = Array.from({ length }, (_, index) => Number((number >> BigInt(8 * (length - 1 - index))) & 255n));
   return ipaddr.fromByteArray(bytes).toString();
-}
-
-function passes(address: string): boolean {
-  return blocks.some(({ cidr, except }) => isIn(address, [cidr]) && !isIn(address, except));
 }
 
 /** Uses the rules of Node.js's own library, as an independent check. */
