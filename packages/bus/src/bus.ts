@@ -79,7 +79,7 @@ export class Bus {
   constructor(link: Connection, options: BusOptions) {
     this.#link = link;
     this.#connection = link.connection;
-    this.#sender = new Sender(link.connection);
+    this.#sender = new Sender(link.connection, { sealsReplies: options.role === "tool-runner" });
     this.#options = options;
     this.#spans = { store: options.traceStore ?? false };
     this.namespace = options.namespace;
@@ -121,7 +121,7 @@ export class Bus {
         : remainingMs;
       try {
         const reply = await abortable(this.#sender.request(subject, payload, attemptMs, headers), options.signal);
-        return decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>;
+        return decodeAnswer(contract.output, reply, subject) as OutputOf<C>;
       } catch (error) {
         const aborted = options.signal?.aborted === true && error === options.signal.reason;
         const failure = aborted ? cancelled(subject) : asWireError(error, subject);

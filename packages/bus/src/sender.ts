@@ -3,20 +3,33 @@
 import type { Msg, MsgHdrs, NatsConnection } from "nats";
 import { omitUndefined } from "@parley/kit";
 
+import { createReplyKey, opened, sealed, withReplyKey } from "./sealed-reply.ts";
+
 export class Sender {
   readonly #connection: NatsConnection;
+  readonly #sealsReplies: boolean;
   #waiting: (() => void)[] = [];
 
-  constructor(connection: NatsConnection) {
+  /** `sealsReplies`: the replies to its requests are readable for this process only. */
+  constructor(connection: NatsConnection, { sealsReplies }: { sealsReplies: boolean }) {
     this.#connection = connection;
+    this.#sealsReplies = sealsReplies;
   }
 
-  /** Sends a request and resolves with its reply. Rejects with the client's error. */
-  request(subject: string, payload: Uint8Array, timeoutMs: number, headers: MsgHdrs | undefined): Promise<Msg> {
-    return new Promise((resolve, reject) => {
-      const options = omitUndefined({ timeout: timeoutMs, headers });
+  /** Sends a request and resolves with the text of its reply. Rejects with the client's error. */
+  async request(
+    subject: string,
+    payload: Uint8Array,
+    timeoutMs: number,
+    headers: MsgHdrs | undefined,
+  ): Promise<string> {
+    const key = this.#sealsReplies ? createReplyKey() : undefined;
+    const carrier = key === undefined ? headers : withReplyKey(headers, key);
+    const options = omitUndefined({ timeout: timeoutMs, headers: carrier });
+    const reply = await new Promise<Msg>((resolve, reject) => {
       this.#add(() => void this.#connection.request(subject, payload, options).then(resolve, reject));
     });
+    return key === undefined ? reply.string() : opened(reply, key);
   }
 
   /** Publishes a message; it is lost when the connection has been closed. */
@@ -29,7 +42,9 @@ export class Sender {
   /** Sends the reply to a request; it is lost when the connection has been closed. */
   respond(message: Msg, payload: Uint8Array): void {
     this.#add(() => {
-      if (!this.#connection.isClosed()) message.respond(payload);
+      if (this.#connection.isClosed()) return;
+      const { payload: reply, ...options } = sealed(message, payload);
+      message.respond(reply, options);
     });
   }
 
