@@ -61,7 +61,11 @@ const checks: { invariant: Violation["invariant"]; what: string; sql: string }[]
 
 /** All violations. `repeats` is the number of model calls that the injected faults may have repeated. */
 export async function violations(
-  chaos: Pick<Chaos, "query" | "cluster" | "telegram">,
+  chaos: Pick<Chaos, "query"> & {
+    /** Without it, the requests to the model and the texts sent are not checked. */
+    cluster?: Pick<Chaos["cluster"], "strict">;
+    telegram?: Pick<Chaos["telegram"], "sent"> | undefined;
+  },
   repeats: number,
 ): Promise<Violation[]> {
   const found: Violation[] = [];
@@ -69,15 +73,15 @@ export async function violations(
     const rows = await chaos.query(sql);
     if (rows.length > 0) found.push({ invariant, what: `${rows.length} ${what}: ${JSON.stringify(rows.slice(0, 3))}` });
   }
-  for (const refusal of chaos.cluster.strict?.refusals ?? [])
+  for (const refusal of chaos.cluster?.strict?.refusals ?? [])
     found.push({ invariant: "I5", what: `the real API would have refused: ${refusal}` });
   // Checked again over the whole run, because some results arrive long after their own trial.
   const said = new Map<string, number>();
-  for (const { text } of chaos.telegram.sent) said.set(text, (said.get(text) ?? 0) + 1);
+  for (const { text } of chaos.telegram?.sent ?? []) said.set(text, (said.get(text) ?? 0) + 1);
   for (const [text, times] of said)
     if (times > 1) found.push({ invariant: "I4", what: `"${text}" was sent ${times} times` });
   const steps = await chaos.query<{ n: number }>("SELECT count(*)::int AS n FROM parley.steps WHERE kind = 'model'");
-  const calls = chaos.cluster.strict?.requests.length ?? 0;
+  const calls = chaos.cluster?.strict?.requests.length ?? 0;
   const summaries = await chaos.query<{ n: number }>(
     "SELECT count(*)::int AS n FROM parley.events WHERE type = 'compacted'",
   );

@@ -9,6 +9,7 @@
 import { parseArgs } from "node:util";
 import { runCallers } from "./callers.ts";
 import { runLeases } from "./leases.ts";
+import { startProcessCluster } from "./load/process-target.ts";
 import { describeScene, runLoadScenes } from "./load/run.ts";
 import { chooseScenes } from "./load/scenes.ts";
 import { run, type Account } from "./run.ts";
@@ -68,10 +69,12 @@ if (values.upgrade !== undefined) {
 }
 if (values.scenes === true) {
   const problems = await runLoadScenes({
+    open: startProcessCluster,
     scenes: chooseScenes(positionals),
     rate: Number(values.rate ?? 20),
     durationSeconds: Number(values["duration-seconds"]),
     report: (result) => console.log(describeScene(result)),
+    skip: ({ name }, reason) => console.log(`${name}: not played: ${reason}`),
   });
   for (const problem of problems) console.log(problem);
   process.exit(problems.length === 0 ? 0 : 1);

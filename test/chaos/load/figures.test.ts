@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { services } from "@parley/contracts";
 import type { Refusal, Sample } from "./clients.ts";
 import { percentile, sceneFigures } from "./figures.ts";
-import { chooseScenes, loadScenes } from "./scenes.ts";
+import { chooseScenes, loadScenes, missingAbility, type SceneTarget } from "./scenes.ts";
 
 const sample = (part: Partial<Sample> & { tookMs?: number }): Sample => ({
   kind: "openai",
@@ -73,12 +73,27 @@ describe("the scenes", () => {
           rollOut: note("rollout"),
           kill: note("kill"),
           cut: note("cut"),
+          evict: note("drain"),
           restartServer: note("restart"),
           scale: note("scale"),
         });
-        if (scene.name === "rollout:all") assert.equal(new Set(changed).size, services.length);
+        if (scene.name.endsWith(":all")) assert.equal(new Set(changed).size, services.length);
         else assert.deepEqual([...new Set(changed)], [scene.name]);
       }),
+    );
+  });
+
+  test("are left out with the reason where the target cannot play them", () => {
+    const nothing = async () => undefined;
+    const target: SceneTarget = { rollOut: nothing, kill: nothing, restartServer: nothing, scale: nothing };
+    const missing = loadScenes.filter((scene) => missingAbility(scene, target) !== undefined);
+    assert.deepEqual(
+      missing.map(({ name }) => name),
+      [...services.map((service) => `cut:${service}`), "drain:all"],
+    );
+    assert.deepEqual(
+      missing.filter((scene) => missingAbility(scene, { ...target, cut: nothing, evict: nothing }) !== undefined),
+      [],
     );
   });
 });

@@ -2,7 +2,7 @@
 // longest time in which no message was accepted.
 import { staleWrites } from "../invariants.ts";
 import type { Sample } from "./clients.ts";
-import type { ProcessCluster } from "./process-target.ts";
+import type { LoadCluster } from "./run.ts";
 
 export interface Ledger {
   doubled: string[];
@@ -15,7 +15,7 @@ export interface Ledger {
   longestGapMs: number;
 }
 
-type Accounted = Pick<ProcessCluster, "query" | "telegram" | "effects">;
+type Accounted = Pick<LoadCluster, "query" | "telegram" | "effects">;
 
 /** The time of the database, for `since` and `until`. */
 export async function databaseTime({ query }: Pick<Accounted, "query">): Promise<Date> {
@@ -55,7 +55,7 @@ async function doubledTexts({ query, telegram }: Accounted, samples: readonly Sa
   );
   const ids = new Set(samples.map(({ id }) => id));
   const sent = new Map<string, number>();
-  for (const { text } of telegram.sent) sent.set(text, (sent.get(text) ?? 0) + 1);
+  for (const { text } of telegram?.sent ?? []) sent.set(text, (sent.get(text) ?? 0) + 1);
   return [
     ...rows.filter(({ text }) => ids.has(text)).map(({ role, text, n }) => `${text}: ${n} ${role} messages`),
     ...[...sent]
@@ -74,8 +74,9 @@ async function effectProblems(
   const states = new Map(rows.map(({ id, state }) => [id, state]));
   const doubled: string[] = [];
   const lostEffects: string[] = [];
+  const counts = await effects();
   for (const { id } of samples) {
-    const times = await effects(id);
+    const times = counts.get(id) ?? 0;
     if (times > 1) doubled.push(`${id}: its command ran ${times} times`);
     if (states.get(id) === "done" && times === 0)
       lostEffects.push(`${id}: its command is recorded as done and did not run`);

@@ -1,6 +1,6 @@
 // A cluster of processes on this machine as the target of scenes: two replicas of each service, each with a TCP link of its own to the
 // bus, and three servers that can be killed.
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { services, type ServiceName } from "@parley/contracts";
@@ -12,29 +12,17 @@ import {
   temporaryFolder,
   type Cleanup,
   type TcpLink,
-  type TelegramPeer,
-  type TestCluster,
 } from "@parley/testing";
-import { startChaosDatabase, type ChaosDatabase } from "../setup.ts";
+import { startChaosDatabase } from "../setup.ts";
 import { telegramPeople } from "./clients.ts";
 import { startFront } from "./front.ts";
+import type { LoadCluster } from "./run.ts";
 import type { SceneTarget } from "./scenes.ts";
-
-export interface ProcessCluster {
-  target: SceneTarget;
-  cluster: TestCluster;
-  telegram: TelegramPeer;
-  query: ChaosDatabase["query"];
-  /** The address that clients use. */
-  url: string;
-  /** How often the command of a message ran. */
-  effects(id: string): Promise<number>;
-}
 
 const replicasEach = 2;
 const pauseMs = 2_000;
 
-export async function startProcessCluster(cleanup: Cleanup): Promise<ProcessCluster> {
+export async function startProcessCluster(cleanup: Cleanup): Promise<LoadCluster> {
   const database = await startChaosDatabase(cleanup);
   const bus = await startBus(cleanup);
   const telegram = await startTelegramPeer();
@@ -107,13 +95,19 @@ preview = false
   };
   return {
     target,
-    cluster,
+    token: cluster.token,
     telegram,
     url,
     query: (text, values) => database.query(text, values),
-    async effects(id) {
-      const text = await readFile(join(effectsFolder, id), "utf8").catch(() => "");
-      return text.split("\n").filter((line) => line !== "").length;
+    async effects() {
+      const ids = await readdir(effectsFolder);
+      const counts = await Promise.all(
+        ids.map(async (id): Promise<[string, number]> => {
+          const text = await readFile(join(effectsFolder, id), "utf8");
+          return [id, text.split("\n").filter((line) => line !== "").length];
+        }),
+      );
+      return new Map(counts);
     },
   };
 }

@@ -1,20 +1,37 @@
 // Plays scenes under a constant load and accounts for each of them.
 import { setTimeout as delay } from "node:timers/promises";
-import { Cleanup } from "@parley/testing";
+import { Cleanup, type TelegramPeer } from "@parley/testing";
 import { violations } from "../invariants.ts";
+import type { Chaos } from "../setup.ts";
 import { startLoad, type Load } from "./clients.ts";
 import { sceneFigures, type SceneFigures } from "./figures.ts";
 import { databaseTime, ledger, type Ledger } from "./ledger.ts";
-import { startProcessCluster, type ProcessCluster } from "./process-target.ts";
-import { playScene, type LoadScene } from "./scenes.ts";
+import { missingAbility, playScene, type LoadScene, type SceneTarget } from "./scenes.ts";
+
+/** A running cluster that receives the load, however it runs. */
+export interface LoadCluster {
+  target: SceneTarget;
+  /** The address that clients use. */
+  url: string;
+  token: string;
+  /** Without it, all messages are requests of OpenAI clients. */
+  telegram?: TelegramPeer | undefined;
+  query: Chaos["query"];
+  /** How often the command of each message ran; a missing id: never. */
+  effects(): Promise<ReadonlyMap<string, number>>;
+}
 
 export interface LoadRunOptions {
+  /** Starts the cluster, or connects to it. */
+  open(cleanup: Cleanup): Promise<LoadCluster>;
   scenes: readonly LoadScene[];
   /** Messages a second. */
   rate: number;
   /** How long each scene lasts, in seconds. */
   durationSeconds: number;
   report(result: SceneResult): void;
+  /** Called for a scene that this cluster cannot play, with the reason. */
+  skip(scene: LoadScene, reason: string): void;
 }
 
 export interface SceneResult extends SceneFigures, Ledger {
@@ -31,13 +48,18 @@ const unlimitedRepeats = Number.MAX_SAFE_INTEGER;
 /** Resolves with everything that was wrong, one line each. */
 export async function runLoadScenes(options: LoadRunOptions): Promise<string[]> {
   await using cleanup = new Cleanup();
-  const cluster = await startProcessCluster(cleanup);
-  const { url, telegram } = cluster;
-  const load = startLoad({ url, token: cluster.cluster.token, rate: options.rate, telegram });
+  const cluster = await options.open(cleanup);
+  const { url, token, telegram } = cluster;
+  const load = startLoad({ url, token, rate: options.rate, telegram });
   await delay(warmUpMs);
   const problems: string[] = [];
   let staleBefore = 0;
   for (const scene of options.scenes) {
+    const reason = missingAbility(scene, cluster.target);
+    if (reason !== undefined) {
+      options.skip(scene, reason);
+      continue;
+    }
     const result = await oneScene(cluster, load, scene, options.durationSeconds * 1_000);
     const staleWrites = result.staleWrites - staleBefore;
     staleBefore = result.staleWrites;
@@ -53,12 +75,7 @@ export async function runLoadScenes(options: LoadRunOptions): Promise<string[]> 
   return [...problems, ...found.map(({ invariant, what }) => `${invariant}: ${what}`)];
 }
 
-async function oneScene(
-  cluster: ProcessCluster,
-  load: Load,
-  scene: LoadScene,
-  durationMs: number,
-): Promise<SceneResult> {
+async function oneScene(cluster: LoadCluster, load: Load, scene: LoadScene, durationMs: number): Promise<SceneResult> {
   const quietFromMs = performance.now();
   await delay(quietMs(durationMs));
   const [fromMs, since] = [performance.now(), await databaseTime(cluster)];

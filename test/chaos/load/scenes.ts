@@ -14,12 +14,16 @@ export interface SceneTarget {
   kill(service: ServiceName): Promise<void>;
   /** Separates the replicas of a service from the bus for a time, one after the other. Undefined: the target cannot do it. */
   cut?: (service: ServiceName, forMs: number) => Promise<void>;
+  /** Removes the replicas of a service as the drain of their node does, one after the other. Undefined: the target has no nodes. */
+  evict?: (service: ServiceName) => Promise<void>;
   restartServer(server: ServerName): Promise<void>;
   scale(service: ServiceName, count: number): Promise<void>;
 }
 
 export interface LoadScene {
   name: string;
+  /** What not every target can do. */
+  needs?: "cut" | "evict";
   /** One round; a scene repeats it until its time is over. */
   run(target: SceneTarget): Promise<void>;
 }
@@ -40,7 +44,17 @@ export const loadScenes: readonly LoadScene[] = [
     },
   },
   ...each("kill", (target, service) => target.kill(service)),
-  ...each("cut", (target, service) => target.cut?.(service, cutMs) ?? Promise.resolve()),
+  ...each("cut", (target, service) => target.cut?.(service, cutMs) ?? Promise.resolve()).map((scene): LoadScene => ({
+    ...scene,
+    needs: "cut",
+  })),
+  {
+    name: "drain:all",
+    needs: "evict",
+    async run(target) {
+      for (const service of services) await target.evict?.(service);
+    },
+  },
   ...servers.map((server) => ({
     name: `restart:${server}`,
     run: (target: SceneTarget) => target.restartServer(server),
@@ -58,6 +72,12 @@ export function chooseScenes(names: readonly string[]): LoadScene[] {
   if (unknown !== undefined)
     throw new Error(`no scene is called ${unknown}; there are ${loadScenes.map(({ name }) => name).join(", ")}`);
   return loadScenes.filter((scene) => names.length === 0 || names.some((name) => scene.name.startsWith(name)));
+}
+
+/** Why a target cannot play a scene; undefined: it can. */
+export function missingAbility({ needs }: LoadScene, target: SceneTarget): string | undefined {
+  if (needs === undefined || target[needs] !== undefined) return undefined;
+  return needs === "cut" ? "it cannot cut connections to the bus" : "it has no nodes that can be drained";
 }
 
 /** Repeats a scene until the time is over, and at least once. */
