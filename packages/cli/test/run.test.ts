@@ -7,7 +7,9 @@ import type { SdkMessage } from "@parley/projections";
 import { callPlace } from "../src/chat/open.ts";
 import { api } from "../src/cluster/api.ts";
 import { Gateway } from "../src/cluster/gateway.ts";
+import type { Target } from "../src/cluster/target.ts";
 import { OptionValues } from "../src/io/options.ts";
+import { workspaceFolder } from "../src/run/agent-info.ts";
 import { carryOut } from "../src/run/control.ts";
 import { addOutput, noVerdict, ProgramHooks, readOutput } from "../src/run/hooks.ts";
 import { readAgents } from "../src/run/program-agents.ts";
@@ -335,4 +337,14 @@ test("reads the value of an answer that matches its schema, and names what does 
     const read = readAnswer(schema, answer);
     assert.ok("problem" in read && read.problem.length > 5, answer);
   }
+});
+
+test("names the folder that PARLEY_WORKSPACE chose as the folder of the run", () => {
+  const folderOf = (state: object | null, explicitUrl = false) => {
+    const home = { path: "/home/parley", state, abandoned: false } as Target["home"];
+    return workspaceFolder({ home, explicitUrl, urls: () => [], token: () => "" });
+  };
+  assert.equal(folderOf({ workspace: "/projects/site" }), "/projects/site");
+  assert.equal(folderOf({}), "/home/parley/workspace");
+  assert.deepEqual([folderOf(null), folderOf({ workspace: "/projects/site" }, true)], [null, null]);
 });

@@ -34,7 +34,7 @@ export function trustLevel(from: { role: ContactRole; origin: Origin }): TrustLe
 
 /**
  * Who can answer the approval questions that a message leads to. `sender`: the sender or an owner, anywhere. `sender_each_call`: the
- * same, and every tool call of the message's turn needs an answer, also where the rules allow it (not the calls of its sub-agents).
+ * same, and every tool call of the message's turn and of its sub-agents needs an answer, also where the rules allow it.
  * `owner`: only an owner, at an address they have used before. `none`: nobody.
  */
 export const approvalAnswerers = ["sender_each_call", "sender", "owner", "none"] as const;

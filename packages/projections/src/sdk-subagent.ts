@@ -1,5 +1,5 @@
 // The messages of a sub-agent inside the stream of the run that started it: replies and tool results, with the call that started it
-// in `parent_tool_use_id`. Pure.
+// in `parent_tool_use_id`, and denials, with its session in `agent_id`. Pure.
 import { textOf, type SessionEvent } from "@parley/contracts";
 import { SdkMessages } from "./sdk-messages.ts";
 import type { SdkInit, SdkMessage } from "./sdk-types.ts";
@@ -28,7 +28,7 @@ export class SdkSubagentMessages {
 
   /** Returns the messages for an event of the sub-agent's session. */
   event(event: SessionEvent, atMs: number): SdkMessage[] {
-    const { toolUseId, texts } = this.#options;
+    const { sessionId: agent_id, toolUseId, texts } = this.#options;
     const about = { session_id: this.#run, parent_tool_use_id: toolUseId };
     return this.#messages.event(event, atMs).flatMap((message): SdkMessage[] => {
       if (message.type === "user") return message.isSynthetic === true && !texts ? [] : [{ ...message, ...about }];
@@ -36,6 +36,8 @@ export class SdkSubagentMessages {
         const content = message.message.content.filter(({ type }) => texts || type === "tool_use");
         return content.length === 0 ? [] : [{ ...message, ...about, message: { ...message.message, content } }];
       }
+      if (message.type === "system" && message.subtype === "permission_denied")
+        return [{ ...message, session_id: this.#run, agent_id }];
       const task = texts ? taskIn(event) : "";
       if (message.type !== "system" || message.subtype !== "task_notification" || task === "") return [];
       const content = [{ type: "text", text: task }] as const;

@@ -144,8 +144,8 @@ type SystemBody =
       allowed: boolean;
       by: string;
     }
-  /** No person decided; `message` is what the model receives. */
-  | { subtype: "permission_denied"; tool_name: string; tool_use_id: string; message: string }
+  /** No person decided; `message` is what the model receives. `agent_id`: the session of the sub-agent that made the call. */
+  | { subtype: "permission_denied"; tool_name: string; tool_use_id: string; message: string; agent_id?: string }
   | { subtype: "notice"; text: string }
   /** A hook of the program is called; `hook_name`: the event, and the tool if there is one. */
   | { subtype: "hook_started"; hook_id: string; hook_name: string; hook_event: string }

@@ -25,8 +25,17 @@ ask = ["write(secret*)"]
 allow = ["write"]
 deny = ["write(closed*)"]
 
+[subagents]
+max_depth = 2
+
 [profiles.worker]
 tools = ["ls"]
+
+[profiles.writer]
+tools = ["write"]
+
+[profiles.manager]
+tools = ["sessions_spawn"]
 
 [agent]
 max_output_tokens = 1000
@@ -77,6 +86,43 @@ test("calls SubagentStart and SubagentStop with the id, the type and the report 
   assert.deepEqual([started?.agent_id, started?.agent_type], [note.task_id, "worker"]);
   assert.deepEqual([stopped?.agent_id, stopped?.last_assistant_message], [note.task_id, "counted"]);
   assert.equal(stopped?.session_id, run.result.session_id);
+});
+
+// design: 003.46
+test("calls the hooks on tool calls for the calls of sub-agents too, also of nested ones", async () => {
+  const seen = recorder(
+    ["PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionDenied"],
+    (input) => {
+      if (input.hook_event_name !== "PreToolUse") return {};
+      const isDenied = input.tool_name === "write" && pathIn(input.tool_input) === "guarded.txt";
+      const hookEventName = "PreToolUse" as const;
+      return isDenied ? { hookSpecificOutput: { hookEventName, permissionDecision: "deny" } } : {};
+    },
+  );
+  const inner = `${writeOf("guarded.txt")}\n${writeOf("closed.txt")}\n${writeOf("inner.txt")}\nthen\nsay: inner done`;
+  const outer = `tool: sessions_spawn ${JSON.stringify({ prompt: inner, profile: "writer" })}\nthen\nsay: outer done`;
+  const run = await sdk.run(`tool: sessions_spawn ${JSON.stringify({ prompt: outer, profile: "manager" })}${then}`, {
+    hooks: seen.hooks,
+  });
+  assert.equal(run.result.subtype, "success");
+  const of = (event: HookEvent) =>
+    seen.of(event).map((input) => `${input.agent_type ?? "run"} ${"tool_name" in input ? input.tool_name : ""}`);
+  assert.deepEqual(of("PreToolUse"), ["run sessions_spawn", "manager sessions_spawn", "writer write", "writer write"]);
+  assert.deepEqual(of("PermissionDenied"), ["writer write"]);
+  assert.deepEqual(
+    run.system("permission_denied").map((message) => message.subtype === "permission_denied" && message.agent_id),
+    [seen.of("PermissionDenied")[0]?.agent_id],
+  );
+  assert.deepEqual(of("PostToolUseFailure"), ["writer write", "writer write"]);
+  assert.deepEqual(of("PostToolUse"), ["writer write", "manager sessions_spawn", "run sessions_spawn"]);
+  assert.deepEqual(of("PostToolBatch"), ["writer ", "manager ", "run "]);
+  const [, managed, written] = seen.of("PreToolUse");
+  assert.notEqual(managed?.agent_id, undefined);
+  assert.notEqual(written?.agent_id, managed?.agent_id);
+  assert.deepEqual(
+    ["guarded.txt", "closed.txt", "inner.txt"].map((name) => existsSync(file(name))),
+    [false, false, true],
+  );
 });
 
 test("calls PostToolBatch once for all calls of a reply", async () => {

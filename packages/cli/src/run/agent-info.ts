@@ -17,7 +17,7 @@ const commandNames: readonly string[] = slashCommands.map(({ name }) => name.sli
 
 /** The folder of the tools' files, if the cluster of this data folder runs on this machine. */
 export function workspaceFolder({ home, explicitUrl }: Target): string | null {
-  return explicitUrl || home.state === null ? null : join(home.path, "workspace");
+  return explicitUrl || home.state === null ? null : (home.state.workspace ?? join(home.path, "workspace"));
 }
 
 /** Parts that are not available are empty. Never rejects. `sessionId` empty: there is no session. */

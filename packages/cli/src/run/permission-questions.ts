@@ -19,18 +19,19 @@ export interface PermissionQuestion {
   readonly reason?: string;
   /** The call's arguments, if the gateway sends them. */
   readonly input?: unknown;
-  /** The session of the sub-agent that makes the call. Left out: the run itself makes it. */
+  /** The session and the profile of the sub-agent that makes the call. Left out: the run itself makes it. */
   readonly agent_id?: string;
+  readonly agent_type?: string;
 }
 
 /** The question of a sub-agent about a call of its own. */
 export function subagentQuestion(
   event: Extract<SessionEvent, { type: "approval.requested" }>,
-  sessionId: string,
+  { sessionId: agent_id, profile: agent_type }: { sessionId: string; profile: string },
 ): PermissionQuestion {
   const { approvalId: request_id, tool, callId: tool_use_id, summary: description, reason, input } = event;
   const args = input === undefined ? {} : { input: parseJson(input) };
-  return { request_id, tool_name: ownToolName(tool), tool_use_id, description, reason, ...args, agent_id: sessionId };
+  return { request_id, tool_name: ownToolName(tool), tool_use_id, description, reason, ...args, agent_id, agent_type };
 }
 
 export type Decision =

@@ -1,6 +1,7 @@
 // Decides approval questions of a run: by the program's PreToolUse hooks, then by its permission callback.
 
 import { errorMessage, reviewReason, type SessionEvent } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import type { SdkMessage } from "@parley/projections";
 
 import { api } from "../cluster/api.ts";
@@ -17,6 +18,7 @@ import {
   subagentQuestion,
   suggestionOf,
 } from "./permission-questions.ts";
+import type { Subagent } from "./subagents.ts";
 
 export interface ProgramApprovalDeps {
   readonly gateway: Pick<Gateway, "run">;
@@ -82,9 +84,9 @@ export class ProgramApprovals {
     if (message.subtype === "permission_decided") this.#withdraw(message.request_id);
   }
 
-  /** Handles an event of a sub-agent, whose questions are not messages of the stream. `sessionId`: of the sub-agent. */
-  subagentEvent(event: SessionEvent, sessionId: string): void {
-    if (event.type === "approval.requested") this.#deps.start(this.#decide(subagentQuestion(event, sessionId)));
+  /** Handles an event of a sub-agent, whose questions are not messages of the stream. */
+  subagentEvent(event: SessionEvent, subagent: Pick<Subagent, "sessionId" | "profile">): void {
+    if (event.type === "approval.requested") this.#deps.start(this.#decide(subagentQuestion(event, subagent)));
     if (event.type === "approval.decided") this.#withdraw(event.approvalId);
   }
 
@@ -127,12 +129,12 @@ export class ProgramApprovals {
   /** A hook that fails denies the call. */
   async #verdict(event: "PreToolUse" | "PermissionRequest", question: PermissionQuestion): Promise<HookVerdict> {
     const { hooks, hookContext } = this.#deps;
-    const { tool_name: tool, tool_use_id: callId, input, agent_id } = question;
+    const { tool_name: tool, tool_use_id: callId, input, agent_id, agent_type } = question;
     if (!hooks.has(event, tool)) return noVerdict;
     try {
       const about = { ...hookContext(), tool_name: tool, tool_input: input ?? {}, tool_use_id: callId };
       const more = event === "PermissionRequest" ? { permission_suggestions: suggestionOf(tool) } : {};
-      const ofAgent = agent_id === undefined ? {} : { agent_id };
+      const ofAgent = omitUndefined({ agent_id, agent_type });
       return await hooks.call(event, { ...about, ...more, ...ofAgent }, tool, callId);
     } catch (error) {
       return { ...noVerdict, decision: "deny", reason: `A hook of the program failed: ${errorMessage(error)}` };

@@ -7,6 +7,7 @@ import type { SdkMessage } from "@parley/projections";
 
 import type { HookEvent } from "./hook-events.ts";
 import type { ProgramHooks } from "./hooks.ts";
+import type { Subagent } from "./subagents.ts";
 
 export interface ProgramObserverDeps {
   readonly hooks: ProgramHooks;
@@ -23,6 +24,16 @@ interface Call {
   readonly input: unknown;
 }
 
+/** The calls of the run itself, or of one sub-agent. */
+interface Scope {
+  /** Fields of a hook's input that name the sub-agent; empty for the run itself. */
+  readonly about: Readonly<{ agent_id?: string; agent_type?: string }>;
+  /** Those without a result, by id. */
+  readonly calls: Map<string, Call>;
+  /** The ended calls of the newest reply. */
+  batch: BatchCall[];
+}
+
 interface BatchCall {
   readonly tool_name: string;
   readonly tool_input: unknown;
@@ -32,35 +43,32 @@ interface BatchCall {
 
 export class ProgramObserver {
   readonly #deps: ProgramObserverDeps;
-  /** The run's own calls without a result. */
-  readonly #calls = new Map<string, Call>();
-  /** The ended calls of the newest reply. */
-  #batch: BatchCall[] = [];
+  /** By the session of the sub-agent; undefined: the run itself. */
+  readonly #scopes = new Map<string | undefined, Scope>();
 
   constructor(deps: ProgramObserverDeps) {
     this.#deps = deps;
   }
 
-  /** Handles a message of the stream. */
-  message(message: SdkMessage): void {
+  /** Handles a message of the stream. `subagent`: the sub-agent that it is of; left out: the run itself. */
+  message(message: SdkMessage, subagent?: Pick<Subagent, "sessionId" | "profile">): void {
+    const scope = this.#scopeOf(subagent);
     if (message.type === "system") {
-      if (message.subtype === "permission_denied") this.#denied(message);
+      if (message.subtype === "permission_denied") this.#denied(scope, message);
       if (message.subtype === "user_question") this.notification("user_question", message.question);
       if (message.subtype === "notice") this.notification("notice", message.text);
     }
-    const isOfSubagent = "parent_tool_use_id" in message && message.parent_tool_use_id !== null;
-    if (isOfSubagent) return;
     if (message.type === "assistant") {
       for (const block of message.message.content) {
-        if (block.type === "tool_use") this.#calls.set(block.id, { tool: block.name, input: block.input });
+        if (block.type === "tool_use") scope.calls.set(block.id, { tool: block.name, input: block.input });
       }
     }
     if (message.type === "user") {
       for (const block of message.message.content) {
-        if (block.type === "tool_result") this.#ended(block.tool_use_id, block.content, block.is_error);
+        if (block.type === "tool_result") this.#ended(scope, block.tool_use_id, block.content, block.is_error);
       }
     }
-    if (message.type === "result") this.#calls.clear();
+    if (message.type === "result") scope.calls.clear();
   }
 
   /** Handles an event of the run or of a sub-agent. */
@@ -87,23 +95,34 @@ export class ProgramObserver {
     this.#call("Notification", { message: text, notification_type: type }, type);
   }
 
-  #denied({ tool_name, tool_use_id, message: reason }: Extract<SdkMessage, { subtype: "permission_denied" }>): void {
-    const tool_input = this.#calls.get(tool_use_id)?.input ?? {};
-    this.#call("PermissionDenied", { tool_name, tool_input, tool_use_id, reason }, tool_name, tool_use_id);
+  #scopeOf(subagent: Pick<Subagent, "sessionId" | "profile"> | undefined): Scope {
+    const known = this.#scopes.get(subagent?.sessionId);
+    if (known !== undefined) return known;
+    const about = subagent === undefined ? {} : { agent_id: subagent.sessionId, agent_type: subagent.profile };
+    const scope: Scope = { about, calls: new Map(), batch: [] };
+    this.#scopes.set(subagent?.sessionId, scope);
+    return scope;
   }
 
-  #ended(callId: string, content: string, isError: boolean): void {
-    const call = this.#calls.get(callId);
+  #denied(scope: Scope, denied: Extract<SdkMessage, { subtype: "permission_denied" }>): void {
+    const { tool_name, tool_use_id, message: reason } = denied;
+    const tool_input = scope.calls.get(tool_use_id)?.input ?? {};
+    const input = { ...scope.about, tool_name, tool_input, tool_use_id, reason };
+    this.#call("PermissionDenied", input, tool_name, tool_use_id);
+  }
+
+  #ended(scope: Scope, callId: string, content: string, isError: boolean): void {
+    const call = scope.calls.get(callId);
     if (call === undefined) return;
-    this.#calls.delete(callId);
+    scope.calls.delete(callId);
     const about = { tool_name: call.tool, tool_input: call.input, tool_use_id: callId };
     const event = isError ? "PostToolUseFailure" : "PostToolUse";
     const outcome = isError ? { error: content, is_interrupt: false } : { tool_response: content };
-    this.#call(event, { ...about, ...outcome }, call.tool, callId);
-    this.#batch.push({ ...about, tool_response: content });
-    if (this.#calls.size > 0) return;
-    this.#call("PostToolBatch", { tool_calls: this.#batch });
-    this.#batch = [];
+    this.#call(event, { ...scope.about, ...about, ...outcome }, call.tool, callId);
+    scope.batch.push({ ...about, tool_response: content });
+    if (scope.calls.size > 0) return;
+    this.#call("PostToolBatch", { ...scope.about, tool_calls: scope.batch });
+    scope.batch = [];
   }
 
   #call(event: HookEvent, input: object, subject?: string, callId?: string): void {

@@ -17,6 +17,7 @@ import { ProgramRequests } from "./program-requests.ts";
 import { ProgramServers } from "./program-servers.ts";
 import { ProgramSession } from "./program-session.ts";
 import { ProgramStream } from "./program-stream.ts";
+import type { Subagent } from "./subagents.ts";
 
 export interface ProgramDeps {
   readonly gateway: Gateway;
@@ -74,10 +75,10 @@ export class Program {
     this.stream = new ProgramStream({ hooks, hookContext, print: send, note: common.note, again, fail, source });
   }
 
-  /** Handles a message of the run's stream. */
-  message(message: SdkMessage): void {
+  /** Handles a message of the run's stream. `subagent`: the sub-agent that it is of; left out: the run itself. */
+  message(message: SdkMessage, subagent?: Pick<Subagent, "sessionId" | "profile">): void {
     this.stream.message(message);
-    this.observer.message(message);
+    this.observer.message(message, subagent);
     if (this.#options.streamInput) this.approvals.message(message);
   }
 
@@ -87,11 +88,11 @@ export class Program {
     this.observer.event(event);
   }
 
-  /** Handles an event of a sub-agent of the run. `sessionId`: of the sub-agent. */
-  subagentEvent(event: SessionEvent, sessionId: string): void {
+  /** Handles an event of a sub-agent of the run. */
+  subagentEvent(event: SessionEvent, subagent: Subagent): void {
     this.servers.event(event);
     if (event.type === "subagent.started") this.observer.event(event);
-    if (this.#options.streamInput) this.approvals.subagentEvent(event, sessionId);
+    if (this.#options.streamInput) this.approvals.subagentEvent(event, subagent);
   }
 
   /** Adds MCP servers that this process reaches; returns their names. Throws Error for one that cannot be used. */

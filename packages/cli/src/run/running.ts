@@ -21,7 +21,7 @@ import { OpenQuestions } from "./open-questions.ts";
 import type { RunOptions } from "./options.ts";
 import { type RunSession, sessionOf } from "./place.ts";
 import { Program } from "./program.ts";
-import { limitText, RunStream } from "./stream.ts";
+import { limitText, RunStream, type SubagentInStream } from "./stream.ts";
 import { Subagents } from "./subagents.ts";
 
 export interface RunDeps {
@@ -78,11 +78,11 @@ export class Running {
       report: (body) => this.#stream.extra(body),
     });
     if (options.answerSchema !== null) this.#program.stream.requireSchema(options.answerSchema);
-    this.#stream = new RunStream(options, { message: (message) => this.#show(message) });
+    this.#stream = new RunStream(options, { message: (message, subagent) => this.#show(message, subagent) });
     this.#subagents = new Subagents(deps.target, {
       event: (event, atMs) => this.#stream.event(event, atMs),
       subagentEvent: (subagent, event, atMs) => {
-        this.#program.subagentEvent(event, subagent.sessionId);
+        this.#program.subagentEvent(event, subagent);
         this.#stream.subagentEvent({ ...subagent, texts: this.#forwardsTexts }, event, atMs);
       },
       ended: (subagent, text) => this.#program.observer.subagentEnded(subagent, text),
@@ -217,9 +217,9 @@ export class Running {
     this.#conversation.cancel();
   }
 
-  #show(message: SdkMessage): void {
+  #show(message: SdkMessage, subagent?: SubagentInStream): void {
     if (this.#options.output !== "stream-json") return;
-    this.#program.message(message);
+    this.#program.message(message, subagent);
   }
 
   async #control(id: string, request: { subtype: string }): Promise<void> {

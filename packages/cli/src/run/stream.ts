@@ -27,8 +27,14 @@ export function limitText(limit: Limit, { maxModelCalls, maxUsd }: StreamOptions
   return `The run has spent its ${maxUsd} US dollars.`;
 }
 
+/** A sub-agent whose messages are part of the stream. */
+export interface SubagentInStream extends SubagentOptions {
+  readonly profile: string;
+}
+
 export interface RunListener {
-  message(message: SdkMessage): void;
+  /** `subagent`: the sub-agent of the message; left out: the run itself. Ids of calls are unique only within one of them. */
+  message(message: SdkMessage, subagent?: SubagentInStream): void;
 }
 
 export interface StreamOptions {
@@ -90,7 +96,7 @@ export class RunStream {
   }
 
   /** An event of a sub-agent's session. */
-  subagentEvent(subagent: SubagentOptions, event: SessionEvent, atMs: number): void {
+  subagentEvent(subagent: SubagentInStream, event: SessionEvent, atMs: number): void {
     const init = this.#init;
     if (init === null) {
       this.#held.push(() => this.subagentEvent(subagent, event, atMs));
@@ -99,7 +105,7 @@ export class RunStream {
     const name = `${subagent.sessionId}/${subagent.toolUseId}`;
     const stream = this.#subagents.get(name) ?? new SdkSubagentMessages(init, subagent);
     this.#subagents.set(name, stream);
-    this.#publish(stream.event(event, atMs));
+    this.#publish(stream.event(event, atMs), subagent);
   }
 
   /** A message that no event caused. */
@@ -113,10 +119,10 @@ export class RunStream {
     if (this.#messages !== null) this.#publish([this.#messages.outside(text, reason)]);
   }
 
-  #publish(messages: readonly SdkMessage[]): void {
+  #publish(messages: readonly SdkMessage[], subagent?: SubagentInStream): void {
     for (const message of messages) {
       if (message.type === "result") this.#result = message;
-      this.#listener.message(message);
+      this.#listener.message(message, subagent);
     }
   }
 }

@@ -9,7 +9,7 @@ import type { Target } from "../cluster/target.ts";
 type Started = Extract<SessionEvent, { type: "subagent.started" }>;
 
 /** A sub-agent at work on one task. */
-interface Subagent {
+export interface Subagent {
   readonly sessionId: string;
   /** The call that started it. */
   readonly toolUseId: string;

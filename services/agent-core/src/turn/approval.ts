@@ -71,14 +71,9 @@ function isOwnerOnly({ root }: ClaimedTurn): boolean {
   return root.approvals === "owner" || !contactRoles.some((role) => role === root.trust);
 }
 
-/** The program that sent the turn's message decides about each of its calls. The turns of sub-agents follow the rules alone. */
-function isReviewed({ turnId, root }: ClaimedTurn): boolean {
-  return root.approvals === "sender_each_call" && root.turnId === turnId;
-}
-
-/** Asks the reviewing program about a call that the rules allow. */
-export function withReview(turn: ClaimedTurn, decided: PermissionDecision): PermissionDecision {
-  if (decided.decision !== "allow" || !isReviewed(turn)) return decided;
+/** Asks the program that sent the message, and reviews each call of its turn and of its sub-agents, about a call that the rules allow. */
+export function withReview({ root }: ClaimedTurn, decided: PermissionDecision): PermissionDecision {
+  if (decided.decision !== "allow" || root.approvals !== "sender_each_call") return decided;
   return { ...decided, decision: "ask", reason: reviewReason };
 }
 
