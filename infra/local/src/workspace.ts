@@ -2,7 +2,7 @@
 // change it, so it must not contain the cluster's own files.
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { join, relative, resolve, sep } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 
 import { LocalError } from "./errors.ts";
 
@@ -49,6 +49,11 @@ export function chosenWorkspace(
   if (isInside(path, real)) throw refused(path, `it is in the data folder ${real}`);
   if (configPath !== null && isInside(realpathSync(configPath), path)) {
     throw refused(path, `it contains the settings ${configPath}`);
+  }
+  // Its files define profiles, and so the tools that sub-agents have.
+  const profiles = configPath === null ? null : existingPath(join(dirname(configPath), "agents"));
+  if (profiles !== null && (isInside(path, profiles) || isInside(profiles, path))) {
+    throw refused(path, `tools would change the profiles in ${profiles}`);
   }
   if (account !== "" && isInside(resolve(account), path)) throw refused(path, "it contains your whole home folder");
   return path;

@@ -55,6 +55,12 @@ test("refuses a folder from which tools would reach data, settings or the whole 
   mkdirSync(join(home, "logs"));
   refused(join(home, "logs"), /is in the data folder/);
   refused(project, /contains the settings/, config);
+  const profiles = join(account.path, "agents");
+  mkdirSync(profiles);
+  for (const folder of [account.path, home]) writeFileSync(join(folder, "parley.toml"), "");
+  refused(profiles, /change the profiles/, join(account.path, "parley.toml"));
+  symlinkSync(project, join(home, "agents"));
+  refused(project, /change the profiles/, join(home, "parley.toml"));
   const other = join(project, "elsewhere");
   mkdirSync(other);
   assert.throws(

@@ -1,4 +1,5 @@
-// Computes the effective settings: flags override variables, which override parley.toml, its preset and the defaults.
+// Computes the effective settings: flags override variables, which override parley.toml, the profiles in Markdown files next to it, its
+// preset and the defaults.
 // `ParleySettingsSchema` in the contracts defines the settings; docs/configuration.md documents them.
 
 import { readFileSync } from "node:fs";
@@ -6,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { errorMessage, nearestName, type ParleySettings, ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
 
+import { layersOfAgentFiles } from "./agent-files.ts";
 import { ConfigError } from "./errors.ts";
 import {
   isPreset,
@@ -27,8 +29,8 @@ export interface ExplainedSettings {
 }
 
 /**
- * The settings of a deployment. `path`: parley.toml, undefined for none. `env`: PARLEY_PRESET, PARLEY_MODEL, `PARLEY__TABLE__KEY`
- * and the flags in PARLEY_SET; nothing else of it is read. Throws ConfigError that names each source, key and problem.
+ * The settings of a deployment. `path`: parley.toml, undefined for none; profiles in the folder `agents` next to it count too. `env`:
+ * PARLEY_PRESET, PARLEY_MODEL, `PARLEY__TABLE__KEY` and the flags in PARLEY_SET; nothing else of it is read. Throws ConfigError that names each source, key and problem.
  */
 export function loadSettings(path: string | undefined, env: SettingsEnvironment = {}): ParleySettings {
   return explainSettings(path, env).settings;
@@ -36,7 +38,7 @@ export function loadSettings(path: string | undefined, env: SettingsEnvironment 
 
 /** Like `loadSettings`, with the source of each value. */
 export function explainSettings(path: string | undefined, env: SettingsEnvironment = {}): ExplainedSettings {
-  const file = path === undefined ? [] : [parseLayer(readSettings(path), path)];
+  const file = path === undefined ? [] : [...layersOfAgentFiles(path), parseLayer(readSettings(path), path)];
   return explain([...file, ...layersOfEnvironment(env), ...layersOfFlags(env)]);
 }
 
