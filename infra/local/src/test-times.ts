@@ -21,7 +21,7 @@ export function timesRecorder(path: string): (name: string) => void {
   let since = performance.now();
   return (name) => {
     const [used, now] = [cpuSeconds() ?? 0, performance.now()];
-    const record = { name, cpu: Number((used - cpu).toFixed(2)), wall: Number(((now - since) / 1000).toFixed(2)) };
+    const record = { name, cpu: Number((used - cpu).toFixed(2)), elapsed: Number(((now - since) / 1000).toFixed(2)) };
     appendFileSync(path, `${JSON.stringify(record)}\n`);
     [cpu, since] = [used, now];
   };

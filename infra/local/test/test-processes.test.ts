@@ -84,7 +84,7 @@ test("records the CPU time of each file when PARLEY_TEST_TIMES names a file", ()
   const run = spawnSync(process.execPath, ["--test", program], { env: { ...env, PARLEY_TEST_TIMES: times } });
   assert.equal(run.status, 0);
   const records = readFileSync(times, "utf8").trimEnd().split("\n");
-  const Times = z.strictObject({ name: z.string(), cpu: z.number().min(0).max(60), wall: z.number().min(0) });
+  const Times = z.strictObject({ name: z.string(), cpu: z.number().min(0).max(60), elapsed: z.number().min(0) });
   assert.deepEqual(
     records.map((line) => Times.parse(JSON.parse(line)).name),
     ["packages/kit/test/a.test.ts", "packages/kit/test/b.test.ts"],

@@ -8,7 +8,6 @@ export function lineReader(): (bytes: Uint8Array) => string[] {
   const decoder = new TextDecoder("utf-8");
   let kept: Uint8Array[] = [];
   let size = 0;
-  let tooLong = false;
   return (bytes) => {
     const lines: string[] = [];
     let from = 0;
@@ -16,19 +15,15 @@ export function lineReader(): (bytes: Uint8Array) => string[] {
       const end = bytes.indexOf(10, from);
       const part = bytes.subarray(from, end === -1 ? bytes.length : end);
       size += part.length;
-      if (size > longestLineBytes) {
-        tooLong = true;
-        kept = [];
-      }
-      if (!tooLong) kept.push(part);
+      if (size > longestLineBytes) kept = [];
+      else kept.push(part);
       if (end === -1) break;
-      if (!tooLong) {
+      if (size <= longestLineBytes) {
         const line = decoder.decode(Buffer.concat(kept)).replace(/\r+$/, "");
         if (line !== "") lines.push(line);
       }
       kept = [];
       size = 0;
-      tooLong = false;
       from = end + 1;
     }
     return lines;
