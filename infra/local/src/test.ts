@@ -131,9 +131,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     // A test file that hangs fails by name; the longest file takes less than two minutes.
     "--test-timeout=300000",
     "--test-reporter=spec",
-    // All cores are busy with tests: threads of the garbage collector would only wait for each other, and much of what a start loads
-    // would be copied several times by collections of a small young generation.
-    "--single-threaded-gc",
+    // In a small young generation, the first collections copy everything that a start has loaded.
     "--min-semi-space-size=16",
     ...flags,
   ];
