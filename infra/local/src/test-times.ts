@@ -15,7 +15,7 @@ export function cpuSeconds(): number | undefined {
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / 100;
 }
 
-/** Records the time since the previous record of this process. `name`: of the test file, relative to the repository. */
+/** Records the seconds since the previous record of this process, of CPU time and elapsed. `name`: of the test file, relative to the repository. */
 export function timesRecorder(path: string): (name: string) => void {
   let cpu = 0;
   let since = performance.now();
