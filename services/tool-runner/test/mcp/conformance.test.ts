@@ -47,8 +47,8 @@ async function runSuite(...selection: string[]): Promise<{ code: number | null; 
   const folder = await temporaryFolder(cleanup);
   const args = [conformance, "client", "--command", command, "--timeout", "240000", "-o", folder, ...selection];
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
-  return { code: code as number | null, output: stdout + stderr };
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { code: child.exitCode, output: stdout + stderr };
 }
 
 const scenarios = [
