@@ -100,8 +100,11 @@ describe("ways into the cluster", { skip: tools === undefined ? "kubectl is not 
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  const known = new Map<string, Record<string, unknown>[]>();
   /** The objects of the prod overlay with a component. */
   const rendered = (component: string): Record<string, unknown>[] => {
+    const found = known.get(component);
+    if (found !== undefined) return found;
     const place = join(folder, "k8s/overlays", component);
     cpSync(join(folder, "k8s/overlays/prod"), place, { recursive: true });
     const kustomization = {
@@ -113,7 +116,9 @@ describe("ways into the cluster", { skip: tools === undefined ? "kubectl is not 
     };
     writeFileSync(join(place, "kustomization.yaml"), JSON.stringify(kustomization));
     const text = execFileSync(tools?.kubectl ?? "", ["kustomize", place], { encoding: "utf8", maxBuffer: 64e6 });
-    return parseAllDocuments(text).map((document) => document.toJS() as Record<string, unknown>);
+    const objects = parseAllDocuments(text).map((document) => document.toJS() as Record<string, unknown>);
+    known.set(component, objects);
+    return objects;
   };
   const only = (objects: readonly Record<string, unknown>[], kind: string) => {
     const found = objects.filter((each) => each["kind"] === kind);
