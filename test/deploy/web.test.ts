@@ -1,7 +1,7 @@
 // The tool-runner's optional access to the internet: which addresses it reaches, and that commands do not get it.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { BlockList, isIPv6 } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,6 +14,7 @@ import { z } from "zod";
 
 import { chooseIsolation, isolationSettings } from "../../services/tool-runner/src/sandbox/isolation.ts";
 import { controlPlanes, reservedRange } from "../../services/tool-runner/src/network/ip-address.ts";
+import { kubernetesTools } from "./support/kubernetes-tools.ts";
 import { at, parseFile } from "./support/manifests.ts";
 import { read, root, variablesOf } from "./support/repository.ts";
 
@@ -150,11 +151,11 @@ function isIn(address: string, ranges: readonly string[]): boolean {
   return list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }
 
-const hasKubectl = spawnSync("kubectl", ["kustomize", "--help"], { stdio: "ignore" }).status === 0;
+const tools = await kubernetesTools();
 
 test(
   "renders both overlays with the component, also with gVisor",
-  { skip: hasKubectl ? false : "kubectl is not here" },
+  { skip: tools === undefined ? "kubectl is not available" : false },
   () => {
     const scratch = mkdtempSync(join(tmpdir(), "parley-web-"));
     try {
@@ -166,7 +167,10 @@ test(
           join(scratch, "kustomization.yaml"),
           JSON.stringify({ resources: [resource], components: [web, gvisor] }),
         );
-        const rendered = execFileSync("kubectl", ["kustomize", scratch], { encoding: "utf8" });
+        const rendered = execFileSync(tools?.kubectl ?? "", ["kustomize", scratch], {
+          encoding: "utf8",
+          maxBuffer: 64e6,
+        });
         const objects = parseAllDocuments(rendered).map((document) => document.toJS() as unknown);
         const runner = objects.find(
           (each) => at(each, "kind") === "Deployment" && at(each, "metadata", "name") === "tool-runner",
