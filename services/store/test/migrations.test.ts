@@ -49,6 +49,7 @@ describe("the rules for migrations", () => {
       "CREATE UNIQUE INDEX slow ON parley.inbox (a);",
       "UPDATE parley.inbox SET a = 1;",
       "DELETE FROM parley.inbox WHERE a = 1;",
+      "DO $$ BEGIN UPDATE parley.inbox SET a = 1; END $$;",
     ];
     for (const sql of planted) assert.equal(migrationProblems(sql).length, 1, sql);
   });
@@ -59,6 +60,7 @@ describe("the rules for migrations", () => {
       "ALTER TABLE parley.inbox ADD COLUMN a text;",
       "ALTER TABLE parley.inbox ADD COLUMN a boolean NOT NULL DEFAULT false;",
       "ALTER TABLE parley.inbox ADD CONSTRAINT positive CHECK (a > 0) NOT VALID;",
+      "CREATE FUNCTION parley.f() RETURNS void LANGUAGE sql AS $$ UPDATE parley.inbox SET a = 1 $$;",
       "CREATE TABLE parley.new (a text REFERENCES parley.inbox ON DELETE CASCADE ON UPDATE CASCADE);",
       "-- migration: contract since 0.1.0\nALTER TABLE parley.inbox DROP COLUMN body;",
       "-- migration: concurrent\nCREATE INDEX CONCURRENTLY IF NOT EXISTS fast ON parley.inbox (a);",

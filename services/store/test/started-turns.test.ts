@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { inboxReady, leaderCapacity, store, type InboundMessage, type PayloadOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { inbound, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
+import { failsWith, inbound, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 type Ready = PayloadOf<typeof inboxReady>;
 
@@ -153,4 +153,17 @@ test("starts one turn when messages of a session arrive at the same time", async
     sessionId,
   ]);
   assert.equal(rows.length, 1);
+});
+
+test("refuses the step of a leader that has been replaced, and changes nothing", async () => {
+  const { sessionId } = await put(newKey());
+  const { turnId } = hintOf(sessionId).started?.turn ?? assert.fail("no turn started");
+  const former = scene.fenced();
+  await scene.takeOver();
+  await assert.rejects(scene.core.request(store.stepCommit, stepOf(former, turnId, 1)), failsWith("STALE_EPOCH"));
+  const { rows } = await scene.sql.query(
+    "SELECT t.state, t.next_step, s.seq FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id WHERE t.id = $1",
+    [turnId],
+  );
+  assert.deepEqual(rows, [{ state: "running", next_step: 1, seq: "1" }]);
 });

@@ -31,7 +31,11 @@ const contraction = /^-- migration: contract since \d+\.\d+\.\d+$/m;
 /** The problems of a migration file; empty if there is none. */
 export function migrationProblems(text: string): string[] {
   const { mode, statements } = parseMigration(text);
-  const sql = statements.join(";\n").replaceAll(/--.*$/gm, "");
+  // The body of a function runs when it is called, not while the migration does.
+  const sql = statements
+    .join(";\n")
+    .replaceAll(/--.*$/gm, "")
+    .replaceAll(/\bAS \$\$.*?\$\$/gis, "");
   const rules = contraction.test(text) ? expanding : [...contracting, ...expanding];
   const problems = rules.flatMap(({ pattern, remedy }) => {
     const found = pattern.exec(sql)?.[0];
