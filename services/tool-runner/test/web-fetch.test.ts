@@ -89,6 +89,18 @@ test("returns an article as Markdown without page furniture, marked as untrusted
   assert.doesNotMatch(content, /alert|steal|imprint|Menu/);
 });
 
+test("reads a page that omits the html, head and body tags", async () => {
+  await using site = await serve(
+    html(
+      `<!doctype html><title>Tea</title><nav>Menu</nav><article><h1>Green</h1><p>${paragraph.repeat(9)}</p></article>`,
+    ),
+  );
+  const page = await fetchPage({ url: site.url });
+  assert.equal(page.isError, false, page.content);
+  assert.match(page.content, /# Tea\n\n## Green\n\nA sentence/);
+  assert.doesNotMatch(page.content, /Menu/);
+});
+
 test("returns a page without an article completely, and text and JSON unchanged", async () => {
   await using site = await serve((request, response) => {
     if (request.url === "/list")

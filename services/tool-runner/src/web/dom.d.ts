@@ -8,10 +8,17 @@ interface Document {
   querySelector(selector: string): Element | null;
   querySelectorAll(selector: string): Iterable<Element>;
   readonly documentElement: Element | null;
+  createElement(name: string): Element;
   toString(): string;
 }
 
-interface Element {
+interface Node {
+  readonly nodeName: string;
+}
+
+interface Element extends Node {
+  readonly childNodes: Iterable<Node>;
+  append(...nodes: Node[]): void;
   readonly textContent: string | null;
   readonly innerHTML: string;
   getAttribute(name: string): string | null;

@@ -23,8 +23,9 @@ const aroundContent = "nav, header, footer, aside";
 const leastShare = 0.2;
 
 export function readHtml({ html, url, as }: ReadingJob): Article {
-  // The parser does not add a missing <html> element.
+  // The parser adds neither a missing <html> nor a missing <body>, which HTML lets authors omit.
   const { document } = parseHTML(/<html[\s>]/i.test(html) ? html : `<html>${html}</html>`);
+  addBody(document);
   for (const element of document.querySelectorAll(noContent)) element.remove();
   for (const [selector, attribute] of [
     ["a[href]", "href"],
@@ -38,13 +39,21 @@ export function readHtml({ html, url, as }: ReadingJob): Article {
   const copy = parseHTML(document.toString()).document;
   const article = new Readability(copy).parse();
   const articleText = plain(article?.textContent ?? "");
-  const title = plain(article?.title ?? pageTitle).slice(0, 300);
+  const title = plain(article?.title || pageTitle).slice(0, 300);
   if (articleText.length >= wholeText.length * leastShare && articleText !== "") {
     return { title, text: as === "text" ? articleText : toMarkdown(article?.content ?? "") };
   }
   if (as === "text") return { title, text: wholeText };
   for (const element of document.querySelectorAll(`head, ${aroundContent}`)) element.remove();
   return { title, text: toMarkdown(whole?.innerHTML ?? "") };
+}
+
+function addBody(document: Document): void {
+  const root = document.documentElement;
+  if (root === null || document.querySelector("body, frameset") !== null) return;
+  const body = document.createElement("body");
+  body.append(...[...root.childNodes].filter(({ nodeName }) => nodeName.toLowerCase() !== "head"));
+  root.append(body);
 }
 
 function toMarkdown(html: string): string {
