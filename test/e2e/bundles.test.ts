@@ -75,7 +75,7 @@ describe("a cluster of bundles", () => {
   });
 
   test("serves the web console", async () => {
-    const response = await fetch(`${fixture.cluster.httpUrl}/console/`);
+    const response = await fetch(`${fixture.cluster.httpUrl}/`);
     assert.equal(response.status, 200);
     assert.match(await response.text(), /<script type="module"/);
   });
