@@ -16,6 +16,7 @@ import { backendsOf } from "../src/blobs/open.ts";
 import { readConfig } from "../src/config.ts";
 import { openDatabase, type Database } from "../src/db/database.ts";
 import { start } from "../src/service.ts";
+import { FairSemaphore } from "@parley/kit";
 import { commit } from "../src/handlers/blobs/blobs.ts";
 import { startS3, type S3Stage } from "./support/s3.ts";
 
@@ -130,7 +131,12 @@ async function sendChunks(uploadId: string, content: Uint8Array): Promise<string
 }
 /** A single attempt: the bus would retry until its deadline. */
 const commitOnce = (uploadId: string) =>
-  commit(database, { maxBytes: 1e9, types: ["*"], backends: backendsOf([s3Backend(s3.bucket, heard)]) }, { uploadId });
+  commit(
+    database,
+    { maxBytes: 1e9, types: ["*"], backends: backendsOf([s3Backend(s3.bucket, heard)]) },
+    new FairSemaphore(1),
+    { uploadId },
+  );
 
 test("large content is in the bucket, small content in the database, and both are deleted", async () => {
   const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];

@@ -1,4 +1,5 @@
 // Content addressed by hash: announced, uploaded in chunks, stored once, fetched in chunks.
+import type { FairSemaphore } from "@parley/kit";
 import { store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import {
   putInDatabase,
@@ -52,9 +53,9 @@ export const blobHandlers = {
     });
   },
 
-  blobPut: withPermit(({ database }, input) => putChunk(database, input)),
-  blobCommit: withPermit(({ database, blobRules }, input) => commit(database, blobRules, input)),
-  blobGet: withPermit(readChunk),
+  blobPut: ({ database, transferPermits }, input) => permitted(transferPermits, () => putChunk(database, input)),
+  blobCommit: ({ database, blobRules, transferPermits }, input) => commit(database, blobRules, transferPermits, input),
+  blobGet: readChunk,
 
   async blobHead({ database }, { sha256, sessionId }) {
     const { rows } = await database.query<BlobRow>(
@@ -71,38 +72,36 @@ export const blobHandlers = {
       return referredBy(client, grant, [sha256]);
     });
     if (!known.has(sha256)) throw new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
-    return withPermit(readChunk)(context, { sha256, n });
+    return readChunk(context, { sha256, n });
   }),
 } satisfies Partial<Handlers>;
 
-/** The handler, of which only so many run at the same time as there are permits. */
-function withPermit<I, O>(
-  handle: (context: StoreContext, input: I) => Promise<O>,
-): (context: StoreContext, input: I) => Promise<O> {
-  return async (context, input) => {
-    const release = await context.transferPermits.acquire(AbortSignal.timeout(permitWithinMs)).catch(() => {
-      throw new WireError("UNAVAILABLE", "the store is busy with other content");
-    });
-    try {
-      return await handle(context, input);
-    } finally {
-      release();
-    }
-  };
+/** The result of work on the database with content, which has a permit meanwhile. Not for work on other backends, which may be slow. */
+async function permitted<T>(permits: FairSemaphore, work: () => Promise<T>): Promise<T> {
+  const release = await permits.acquire(AbortSignal.timeout(permitWithinMs)).catch(() => {
+    throw new WireError("UNAVAILABLE", "the store is busy with other content");
+  });
+  try {
+    return await work();
+  } finally {
+    release();
+  }
 }
 
 /** A chunk of stored content. Throws NOT_FOUND. */
 async function readChunk(
-  { database, blobRules: { backends } }: StoreContext,
+  { database, blobRules: { backends }, transferPermits }: StoreContext,
   { sha256, n }: { sha256: string; n: number },
 ) {
   const missing = new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
-  const { rows } = await database.query<{ bytes: number; place: string; object: string; data: Buffer | null }>({
-    name: "blob-get",
-    text: `SELECT bytes, place, coalesce(object, blobs.sha256) AS object, data FROM parley.blobs LEFT JOIN parley.blob_chunks ON blob_chunks.sha256 = blobs.sha256 AND n = $2
+  const find = () =>
+    database.query<{ bytes: number; place: string; object: string; data: Buffer | null }>({
+      name: "blob-get",
+      text: `SELECT bytes, place, coalesce(object, blobs.sha256) AS object, data FROM parley.blobs LEFT JOIN parley.blob_chunks ON blob_chunks.sha256 = blobs.sha256 AND n = $2
              WHERE blobs.sha256 = $1 AND doomed_at IS NULL`,
-    values: [sha256, n],
-  });
+      values: [sha256, n],
+    });
+  const { rows } = await permitted(transferPermits, find);
   const [kept] = rows;
   const offset = n * store.blobChunkBytes;
   if (kept === undefined || offset >= kept.bytes) throw missing;
@@ -173,10 +172,11 @@ async function putChunk(
 export async function commit(
   database: Database,
   rules: BlobRules,
+  permits: FairSemaphore,
   { uploadId }: InputOf<typeof store.blobCommit>,
 ): Promise<OutputOf<typeof store.blobCommit>> {
   const written = await writeFirst(database, rules, uploadId);
-  return runTransaction(database, async (client) => {
+  const complete = async (client: PoolClient) => {
     const upload = await uploadOf(client, uploadId, "FOR UPDATE");
     await lockContent(client, upload.sha256);
     const known = await touch(client, upload.sha256);
@@ -194,7 +194,8 @@ export async function commit(
     const kept = await touch(client, upload.sha256);
     if (kept === undefined) throw new Error("content is missing in the transaction that stored it");
     return { blob: kept };
-  });
+  };
+  return permitted(permits, () => runTransaction(database, complete));
 }
 
 /** Null: the content belongs in the database, or it is already stored. */
