@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -58,13 +58,12 @@ test("is configured, added while the gateway runs, and answers with its folder, 
 
   const received: { to: string; text: string }[] = [];
   const arrived = Promise.withResolvers<void>();
-  const chat = createServer((request, response) => {
-    void bodyOf(request).then((body) => {
-      received.push(JSON.parse(body) as { to: string; text: string });
-      response.end(JSON.stringify({ id: String(received.length) }));
-      if (received.length === 2) arrived.resolve();
-    });
-  });
+  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    received.push(JSON.parse(await bodyOf(request)) as { to: string; text: string });
+    response.end(JSON.stringify({ id: String(received.length) }));
+    if (received.length === 2) arrived.resolve();
+  };
+  const chat = createServer((request, response) => void receive(request, response));
   chat.listen(0, "127.0.0.1");
   await once(chat, "listening");
   cleanup.add(async () => void chat.close());

@@ -13,7 +13,7 @@ export interface ParsedPress {
   message: Message;
 }
 
-export type ParsedUpdate = Parsed | ParsedPress;
+type ParsedUpdate = Parsed | ParsedPress;
 
 interface Surroundings {
   updateId: string;
