@@ -239,12 +239,14 @@ function Line({ replica }: { replica: Replica }): JSX.Element {
   return (
     <tr data-row tabIndex={-1}>
       <td>
-        <span
-          class={replica.ready ? "dot running" : "dot waiting"}
-          role="img"
-          aria-label={replica.ready ? "ready" : "not ready"}
-        />{" "}
-        <strong>{replica.replica}</strong>
+        <div class="short">
+          <span
+            class={replica.ready ? "dot running" : "dot waiting"}
+            role="img"
+            aria-label={replica.ready ? "ready" : "not ready"}
+          />{" "}
+          <strong>{replica.replica}</strong>
+        </div>
         <div class="muted">
           {replica.replica.startsWith(replica.service) ? "" : `${replica.service} · `}process {replica.pid} ·{" "}
           {replica.version}

@@ -65,7 +65,10 @@ export function Settings(): JSX.Element {
                         <td data-label="Value">
                           <code>{JSON.stringify(value)}</code>
                         </td>
-                        <td data-label="Origin" class={origin === "default" ? "muted" : ""}>
+                        <td
+                          data-label="Origin"
+                          class={origin === "default" ? "setting-origin muted" : "setting-origin"}
+                        >
                           {origin}
                         </td>
                       </tr>
