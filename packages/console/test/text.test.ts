@@ -5,7 +5,7 @@ import { commandsFor } from "../src/chat/commands.ts";
 import { describeCall, exitCodeOf } from "../src/chat/tool-summary.ts";
 import { href, parseRoute } from "../src/app/router.ts";
 import { lineDiff } from "../src/parts/diff.ts";
-import { age, bytes, cacheShare, compact, duration, money, plural, uptime } from "../src/parts/format.ts";
+import { age, bytes, cacheShare, compact, duration, modelName, money, plural, uptime } from "../src/parts/format.ts";
 
 describe("addresses", () => {
   test("name a view, an id and filters, and are read back", () => {
@@ -23,6 +23,8 @@ describe("formats", () => {
     assert.equal(duration(245_000), "4 min 05 s");
     assert.equal(duration(3_900_000), "1 h 05 min");
     assert.equal(compact(12_400), "12k");
+    assert.equal(modelName({ provider: "rehearsal", model: "rehearsal" }), "rehearsal");
+    assert.equal(modelName({ provider: "openai", model: "x" }), "openai:x");
     assert.equal(bytes(340), "340 B");
     assert.equal(bytes(6_210), "6 KB");
     assert.equal(bytes(10_737_418_240), "10.0 GB");

@@ -52,6 +52,11 @@ export function bytes(count: number): string {
   return `${(count / 1_073_741_824).toFixed(1)} GB`;
 }
 
+/** For example `anthropic:claude-x`; a model that is its own provider has one name. */
+export function modelName({ provider, model }: { provider: string; model: string }): string {
+  return provider === model ? model : `${provider}:${model}`;
+}
+
 /** Dollars; calls without a known price stay unknown. */
 export function money({ micros, unpricedCalls }: Cost): string {
   const dollars = micros / 1_000_000;

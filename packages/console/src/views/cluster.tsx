@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
-import { age, bytes, clock, duration, plural, uptime, withoutInstance, words } from "../parts/format.ts";
+import { age, bytes, clock, duration, modelName, plural, uptime, withoutInstance, words } from "../parts/format.ts";
 import { Show, useLoad } from "../parts/load.tsx";
 import { act } from "../parts/toast.tsx";
 
@@ -30,7 +30,7 @@ export function Cluster(): JSX.Element {
             <>
               <dl class="facts">
                 <Fact name="Version" value={version} />
-                <Fact name="Model" value={model === null ? "no leader responds" : `${model.provider}:${model.model}`} />
+                <Fact name="Model" value={model === null ? "no leader responds" : modelName(model)} />
                 <Fact name="Leader" value={leader?.replica ?? "none: a standby takes over within seconds"} />
                 <Fact name="Epoch" value={String(leader?.epoch ?? "–")} />
               </dl>

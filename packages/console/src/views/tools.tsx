@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { visible } from "../chat/markdown.ts";
+import { modelName } from "../parts/format.ts";
 import { Empty, Show, useLoad } from "../parts/load.tsx";
 import { act, toast } from "../parts/toast.tsx";
 import { Fact } from "./cluster.tsx";
@@ -23,7 +24,7 @@ export function Tools(): JSX.Element {
         {({ tools, permissionMode, workspace, model }) => (
           <>
             <dl class="facts">
-              <Fact name="Model" value={model === null ? "no leader responds" : `${model.provider}:${model.model}`} />
+              <Fact name="Model" value={model === null ? "no leader responds" : modelName(model)} />
               <Fact name="Permission mode" value={permissionMode} />
               <Fact name="Isolation of commands" value={workspace ?? "no tool-runner responds"} />
             </dl>
