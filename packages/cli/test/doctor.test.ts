@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
@@ -34,7 +37,9 @@ import {
   unreachable,
 } from "../src/doctor/servers.ts";
 import { GatewayUnreachableError } from "../src/cluster/gateway.ts";
+import { asTyped } from "../src/io/command-name.ts";
 import { plain } from "../src/io/io.ts";
+import { parley } from "./support/parley.ts";
 
 const report = (more: Partial<ReplicaReport>): ReplicaReport => ({
   service: "agent-core",
@@ -254,7 +259,7 @@ test("reports a failed check as a finding and continues the others", async () =>
 test("suggests the supervisor's logs for a private server, and a manual start otherwise", () => {
   const kind = { id: "redis", name: "Redis", variable: "REDIS_URL", start: () => "start it" } as const;
   const address = addressOf("redis://h:1", 6379);
-  assert.equal(unreachable(kind, address, "gone", true).fix, "parley logs --service redis --since 10m");
+  assert.equal(unreachable(kind, address, "gone", true).fix, asTyped("parley logs --service redis --since 10m"));
   assert.equal(unreachable(kind, address, "gone", false).fix, "start it");
 });
 
@@ -321,7 +326,10 @@ test("reports jobs that are overdue, failed or missed", () => {
   assert.equal(severity({ lastRun: run("missed") }), "warning");
   assert.equal(severity({ nextDue: "2026-01-01T11:00:00Z" }), "error");
   assert.equal(severity({ nextDue: "2026-01-01T11:00:00Z", enabled: false }), "ok");
-  assert.match(scheduleFindings([job({ lastRun: run("failed") })], now)[0]?.fix ?? "", /^parley cron history job-1 /);
+  assert.match(
+    scheduleFindings([job({ lastRun: run("failed") })], now)[0]?.fix ?? "",
+    /^(?:npx )?parley cron history job-1 /,
+  );
 });
 
 test("has a fix for every check that is not ok, without a cluster and with an unreachable gateway", async () => {
@@ -343,7 +351,7 @@ test("names the account to correct when a channel cannot connect", () => {
     channelFindings([
       report({ service: "channel-gateway", details: { channels: channelProblems, channelProblems } }),
     ])[0]?.fix ?? "";
-  assert.match(gateway("irc:main failing: ECONNREFUSED"), /^parley channels add irc:main /);
+  assert.match(gateway("irc:main failing: ECONNREFUSED"), /^(?:npx )?parley channels add irc:main /);
   assert.match(gateway("hook:build disabled: no secret; x:y disabled: z"), /^set the missing secrets/);
 });
 
@@ -353,4 +361,12 @@ test("counts findings by severity in the singular and the plural", () => {
   assert.match(text, /^✗ b {2}broken\n {5}fix: mend it$/m);
   assert.match(text, /\n2 ok, 1 warning, 1 error$/);
   assert.match(findingsText([ok("a", "fine")], plain), /\n1 ok, 0 warnings, 0 errors$/);
+});
+
+test("names the servers that are neither installed nor available from apt, with the command for them", async () => {
+  const home = mkdtempSync(join(tmpdir(), "parley-doctor-"));
+  const { code, stdout } = await parley(home, ["doctor"], { PATH: home }).outcome();
+  rmSync(home, { recursive: true });
+  assert.equal(code, 3);
+  assert.match(stdout, /✗ servers +redis-server .* and nats-server .* are not installed.*\n +fix: Install redis/);
 });
