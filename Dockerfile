@@ -25,7 +25,9 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
            --filter "@parley/$service" "/out/$service" || exit 1; \
        done \
     # Node never loads these from packages.
-    && find /out -path '*/node_modules/*' -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \) -delete
+    && find /out -path '*/node_modules/*' -type f \( -name '*.ts' -o -name '*.mts' -o -name '*.cts' -o -name '*.map' \) -delete \
+    # Records of the package manager, with the time of the build.
+    && rm -f /out/*/node_modules/.modules.yaml /out/*/node_modules/.pnpm-workspace-state*.json
 
 FROM ${NODE_IMAGE} AS runtime
 ENV NODE_ENV=production \

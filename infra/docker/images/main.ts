@@ -1,5 +1,5 @@
-// npm run test:images: builds the images and tests what runs in them: sizes, users, missing programs, health, and that commands in the tool-runner's
-// container cannot read its secrets. It uses the Docker engine of the machine, or starts one (root on Linux with apt).
+// npm run test:images: builds the images twice and tests that both builds are equal, and what runs in them: sizes, users, missing programs, health,
+// and that commands in the tool-runner's container cannot read its secrets. It uses the Docker engine of the machine, or starts one (root on Linux with apt).
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { SHARED_CACHE_DIR } from "@parley/local";
 import { secretsGroup, writeSecretFiles } from "../secret-files.mjs";
 import { ensureBaseImage } from "./base-image.ts";
+import { contentsOf, copySources, differences } from "./contents.ts";
 import { openEngine, type Engine } from "./engine.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -21,6 +22,8 @@ const maxMegabytes = (target: Target): number => (target === "tool-runner" ? 80 
 const nameOf = (target: Target): string => `parley-test/${target}`;
 /** How long a process may take to open its health listener, or to end. */
 const waitMs = 60_000;
+
+const say = (line: string): void => console.error(line);
 
 /** As in docker-compose.yml and k8s/base. */
 const hardened = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--network", "none"];
@@ -53,12 +56,33 @@ const dotEnv = [
   `PARLEY_TOKEN_SHA256=${"0".repeat(64)}`,
 ].join("\n");
 
-async function build({ docker }: Engine, target: Target): Promise<void> {
+async function build({ docker }: Engine, target: Target, sources = root, name = nameOf(target)): Promise<void> {
   const npmrc = join(homedir(), ".npmrc");
   const secret = existsSync(npmrc) ? ["--secret", `id=npmrc,src=${npmrc}`] : [];
   // Without a digest: the base may have been made here, and then no registry has it.
   const base = ["--build-arg", `NODE_IMAGE=${baseImage}`];
-  await docker("build", "--network", "host", ...base, ...secret, "--target", target, "--tag", nameOf(target), root);
+  await docker("build", "--network", "host", ...base, ...secret, "--target", target, "--tag", name, sources);
+}
+
+/** Builds every image from a copy of the sources, without the compiled files of the first build, and compares all files. */
+async function checkReproducible(engine: Engine): Promise<void> {
+  const sources = mkdtempSync(join(tmpdir(), "parley-again-"));
+  const different: string[] = [];
+  try {
+    copySources(root, sources);
+    for (const target of targets) {
+      const again = `${nameOf(target)}-again`;
+      await build(engine, target, sources, again);
+      const [one, other] = [await contentsOf(engine, nameOf(target)), await contentsOf(engine, again)];
+      assert.ok(one.size > 1_000, `${target}: ${one.size} files`);
+      const paths = differences(one, other);
+      for (const path of paths) different.push(`${target}: ${path}`);
+      if (paths.length === 0) say(`${target}: ${one.size} files, equal in a second build`);
+    }
+    assert.deepEqual(different, [], "two builds of one tree differ");
+  } finally {
+    rmSync(sources, { recursive: true });
+  }
 }
 
 /** Megabytes above the base image. */
@@ -127,7 +151,6 @@ async function checkSecrets({ docker }: Engine, container: string): Promise<void
   assert.equal(lines.length, 3, lines.join(", "));
 }
 
-const say = (line: string): void => console.error(line);
 const folder = join(SHARED_CACHE_DIR, "docker");
 mkdirSync(folder, { recursive: true });
 const engine = await openEngine(folder, say);
@@ -142,6 +165,7 @@ try {
       `${target}: ${megabytes} MB above the base image, ${Math.round((performance.now() - begin) / 1_000)} s${waits}`,
     );
   }
+  await checkReproducible(engine);
 } finally {
   await engine.close();
 }
