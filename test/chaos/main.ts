@@ -5,8 +5,10 @@
 //   while messages arrive; --upgrade previous: from the newest tag, or else the commit before.
 // npm run chaos -- --scenes [NAME…] [--rate MESSAGES] [--duration-seconds SECONDS]: instead plays scenes (rollouts, kills, network cuts,
 //   restarts of servers, scaling) under a constant load; a name is the beginning of names of scenes, such as `rollout`.
+// npm run chaos -- --backup MEGABYTES [--rate MESSAGES]: instead takes a backup of so much data under load, loses everything and restores it.
 // npm run chaos -- --callers: instead runs 200 concurrent callers under every preset and queue mode.
 import { parseArgs } from "node:util";
+import { runBackup } from "./backup.ts";
 import { runCallers } from "./callers.ts";
 import { runLeases } from "./leases.ts";
 import { startProcessCluster } from "./load/process-target.ts";
@@ -29,6 +31,7 @@ const { values, positionals } = parseArgs({
     dwell: { type: "string", default: "20" },
     rate: { type: "string" },
     scenes: { type: "boolean" },
+    backup: { type: "string" },
     "duration-seconds": { type: "string", default: "300" },
   },
 });
@@ -78,6 +81,20 @@ if (values.scenes === true) {
   });
   for (const problem of problems) console.log(problem);
   process.exit(problems.length === 0 ? 0 : 1);
+}
+if (values.backup !== undefined) {
+  const result = await runBackup({
+    megabytes: Number(values.backup),
+    rate: Number(values.rate ?? 10),
+    report: (line) => console.log(line),
+  });
+  for (const problem of result.problems) console.log(problem);
+  const seconds = (ms: number) => (ms / 1_000).toFixed(1);
+  console.log(
+    `messages ${result.messages}, problems ${result.problems.length}, backup ${seconds(result.backupMs)} s, ` +
+      `restore ${seconds(result.restoreMs)} s, repeated because unanswered at the moment of the backup ${result.repeated}`,
+  );
+  process.exit(result.problems.length === 0 ? 0 : 1);
 }
 if (values.callers === true) {
   const problems = await runCallers((line) => console.log(line));

@@ -48,6 +48,7 @@ export async function readTables(client: Client, folder: string, doing: Doing): 
      FROM pg_constraint WHERE contype = 'f' AND connamespace = 'parley'::regnamespace`,
   );
   for (const { table, name } of keys) await client.query(`ALTER TABLE ${table} DROP CONSTRAINT ${name}`);
+  const indexes = await dropIndexes(client);
   const tables = await tablesOf(client);
   await switchTriggers(client, "DISABLE");
   await client.query(`TRUNCATE ${tables.map(({ name }) => `parley.${name}`).join(", ")}`);
@@ -57,8 +58,31 @@ export async function readTables(client: Client, folder: string, doing: Doing): 
     await pipeline(createReadStream(fileOf(folder, name)), createGunzip(), target);
   }
   await switchTriggers(client, "ENABLE");
+  for (const [index, { name, definition }] of indexes.entries()) {
+    doing(() => `database: index ${index + 1} of ${indexes.length}, ${name}`);
+    await client.query(definition);
+  }
   for (const { table, name, definition } of keys)
     await client.query(`ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition}`);
+}
+
+/** For the sort of an index; PostgreSQL's default of 64 MB sorts large ones on disk. */
+const indexMemory = "256MB";
+
+/**
+ * Removes the indexes that no constraint needs, and returns how to create them: an index over words is created many times faster from a filled
+ * table than row by row.
+ */
+async function dropIndexes(client: Client): Promise<{ name: string; definition: string }[]> {
+  const { rows } = await client.query<{ name: string; definition: string }>(
+    `SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition
+     FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+     WHERE c.relnamespace = 'parley'::regnamespace AND c.relkind = 'r'
+       AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid) ORDER BY name`,
+  );
+  await client.query(`SET LOCAL maintenance_work_mem = '${indexMemory}'`);
+  for (const { name } of rows) await client.query(`DROP INDEX ${name}`);
+  return rows;
 }
 
 /** Triggers that refuse changes would refuse the restored rows, too. */
