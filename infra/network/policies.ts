@@ -38,6 +38,9 @@ const publicAddresses = [
   { cidr: "2000::/3", except: ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"] },
 ];
 
+/** Peers of a rule: every public address. */
+export const publicPeers = publicAddresses.map((ipBlock) => ({ ipBlock }));
+
 /** Where pods resolve names, by the component that adds it; the base has that of most clusters. */
 const nameServers = {
   base: {
@@ -112,8 +115,13 @@ export function policyFiles(): Map<string, string> {
 }
 
 function file(comments: readonly string[], policies: readonly Policy[]): string {
-  const text = policies.map((each) => stringify(each, { lineWidth: 0 })).join("---\n");
-  return `${header}${comments.map((line) => `# ${line}\n`).join("")}${text}`;
+  return `${header}${policyText(comments, policies)}`;
+}
+
+/** The policies as YAML, below comments. */
+export function policyText(comments: readonly string[], policies: readonly Policy[]): string {
+  const text = policies.map((each) => stringify(each, { lineWidth: 0, aliasDuplicateObjects: false })).join("---\n");
+  return `${comments.map((line) => `# ${line}\n`).join("")}${text}`;
 }
 
 function denyAll(): Policy {
@@ -144,7 +152,7 @@ function portsOf(spec: Policy["spec"]): unknown {
 function toPublic({ policy: name, from, ports }: PublicLink): Policy {
   return policy(name, pods(from), {
     policyTypes: ["Egress"],
-    egress: [{ to: publicAddresses.map((ipBlock) => ({ ipBlock })), ports: ports.map(tcp) }],
+    egress: [{ to: publicPeers, ports: ports.map(tcp) }],
   });
 }
 
@@ -168,7 +176,12 @@ function pods(name: PodName) {
   return { matchLabels: { [nameLabel]: name } };
 }
 
-function inNamespace(name: string) {
+/** Connections from a pod to one port of others. */
+export function egressPolicy(name: string, from: PodName, to: readonly object[], port: number): Policy {
+  return policy(name, pods(from), { policyTypes: ["Egress"], egress: [{ to, ports: [tcp(port)] }] });
+}
+
+export function inNamespace(name: string) {
   return { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": name } } };
 }
 
