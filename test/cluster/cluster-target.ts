@@ -56,8 +56,8 @@ export function clusterTarget(kubectl: Kubectl, namespace: string): SceneTarget 
   };
 }
 
-/** In the command line of every service. */
-const serviceMark = "dist/main.js";
+/** In the command line of every service, as the images start it. */
+export const serviceMark = "bundle/main.js";
 
 /** The script that sends a signal to the processes of a pod whose command line contains the mark, and fails when there is none. */
 export function signalScript(name: "KILL" | "STOP" | "CONT", mark: string): string {

@@ -8,7 +8,7 @@ import { describe, test } from "node:test";
 import { parse } from "yaml";
 import { at } from "../deploy/support/manifests.ts";
 import { read } from "../deploy/support/repository.ts";
-import { signalScript } from "./cluster-target.ts";
+import { serviceMark, signalScript } from "./cluster-target.ts";
 import { forwardedPorts, Forwards } from "./forwards.ts";
 import type { Kubectl } from "./kubectl.ts";
 import { effectCounts } from "./load-cluster.ts";
@@ -229,6 +229,12 @@ describe("what runs in pods", () => {
 
   test("counts an attempt without a result as a failure of the check, not as a refused connection", () => {
     assert.throws(() => parseProbe("0 yes\nnc: not found\n", 2), /did not report attempt 1 of 2/);
+  });
+
+  test("kills the program that the images start", () => {
+    const commands = [...read("Dockerfile").matchAll(/^CMD (\[.*main\.js.*\])$/gm)].map(([, command = ""]) => command);
+    assert.ok(commands.length > 0);
+    for (const command of commands) assert.ok(command.includes(serviceMark), command);
   });
 
   test("stops and continues exactly the processes with the mark, and fails when there is none", async () => {
