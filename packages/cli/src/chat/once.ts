@@ -5,6 +5,7 @@ import type { QueueMode, SessionEvent } from "@parley/contracts";
 import { asTyped } from "../io/command-name.ts";
 import type { Listener, MessageExtras } from "./connection.ts";
 import { type ChatPlace, mainSession, openChat, ownPrefix } from "./open.ts";
+import { printAnswer } from "./print-answer.ts";
 import type { Outcome } from "./turns.ts";
 import type { Target } from "../cluster/target.ts";
 import { CliError, exitCodes, type Io, note, print } from "../io/io.ts";
@@ -65,7 +66,7 @@ function asideOf(event: SessionEvent): string[] {
 function finish({ state, text }: Outcome, interrupted: boolean, io: Io, json: boolean): number {
   const answered = state === "done" || state === "command";
   if (!json) {
-    if (answered) print(io, text);
+    if (answered) printAnswer(io, text);
     else note(io, stripControl(text));
   }
   if (answered) return exitCodes.ok;

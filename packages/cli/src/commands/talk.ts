@@ -7,6 +7,7 @@ import { channelEntries, exampleAddress, queueModes } from "@parley/contracts";
 import type { MessageExtras } from "../chat/connection.ts";
 import { sendOnce } from "../chat/once.ts";
 import { callPlace, modeOf, ownConversation } from "../chat/open.ts";
+import { printAnswer } from "../chat/print-answer.ts";
 import { api, type Answer } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget, type Target } from "../cluster/target.ts";
@@ -114,7 +115,7 @@ async function sendToAgent(target: Target, values: OptionValues, message: string
   const stored = await new Gateway(target).run(api.sendMessage, input);
   if (values.has("json")) printJson(io, stored);
   else if ("messageId" in stored) print(io, `${stored.messageId}  stored in session ${stored.sessionId}`);
-  else print(io, stored.text);
+  else printAnswer(io, stored.text);
   return exitCodes.ok;
 }
 

@@ -1,5 +1,6 @@
 // The end of a run: its result on standard output, and the exit code.
 
+import { printAnswer } from "../chat/print-answer.ts";
 import { exitCodes, type Io, note, print } from "../io/io.ts";
 import { stripControl } from "../tables/format.ts";
 import type { OutputFormat } from "./options.ts";
@@ -16,7 +17,7 @@ export function finishRun(
   if (output === "json") print(io, JSON.stringify(result));
   if (output === "text") {
     if (result.is_error) note(io, stripControl(result.result));
-    else print(io, result.result);
+    else printAnswer(io, result.result);
   }
   const isStopped = interrupted && result.terminal_reason === "interrupted";
   return (result.is_error && !isStopped) || failed ? exitCodes.error : exitCodes.ok;
