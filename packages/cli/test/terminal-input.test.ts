@@ -147,15 +147,16 @@ test("begins with the facts of the agent, and says at the end whether the cluste
     permissionMode: "plan",
     workspace: "none",
   };
-  assert.deepEqual(bannerLines(facts, null, "http://127.0.0.1:1"), [
+  assert.deepEqual(bannerLines(facts, null, { folder: "/projects/site", consoleUrl: "http://127.0.0.1:1" }), [
     "model      anthropic:claude-x",
     "session    new",
     "tools      2, permission mode plan",
+    "folder     /projects/site",
     "isolation  none",
     "console    http://127.0.0.1:1",
   ]);
   const workspace = "bubblewrap: no network, read-only system, only the workspace is writable";
-  const banner = bannerLines({ ...facts, workspace }, null, null);
+  const banner = bannerLines({ ...facts, workspace }, null, { folder: null, consoleUrl: null });
   assert.deepEqual(banner.slice(3), [
     "isolation  bubblewrap: no network, read-only system, only the workspace is",
     "           writable",

@@ -45,6 +45,7 @@ testAtBothSizes("begins with model, session, tools, isolation and the console's 
   assert.match(terminal.screen, /^model +rehearsal$/m);
   assert.match(terminal.screen, /^session +new$/m);
   assert.match(terminal.screen, /^tools +\d+, permission mode default$/m);
+  assert.match(terminal.screen, /^folder +\/\S/m);
   assert.match(terminal.screen, /^isolation +\S/m);
   assert.ok(terminal.screen.includes(cluster.httpUrl));
   assert.doesNotMatch(terminal.screen, /…/, "nothing is cut off");

@@ -27,19 +27,28 @@ function sessionName(session: SessionSummary | null): string {
   return stripControl(session.title ?? session.key.replace(/^http:default:/, ""));
 }
 
-/** `consoleUrl`: where the web console is. */
+export interface ChatPlaces {
+  /** The folder of the tools' files, if it is on this machine. */
+  readonly folder: string | null;
+  /** Where the web console is. */
+  readonly consoleUrl: string | null;
+}
+
 export function bannerLines(
   facts: AgentFacts | null,
   session: SessionSummary | null,
-  consoleUrl: string | null,
+  { folder, consoleUrl }: ChatPlaces,
 ): string[] {
   if (facts === null)
     return [`session    ${sessionName(session)}`, "agent      unknown: the gateway does not describe it"];
+  // A name of the settings counts before the folder of the cluster.
+  const worksIn = session?.overrides.workspace ?? folder;
   const count = session === null || session.messageCount === 0 ? "" : ` (${session.messageCount} messages)`;
   return [
     `model      ${modelName(facts.model)}`,
     `session    ${sessionName(session)}${count}`,
     `tools      ${facts.tools.length}, permission mode ${facts.permissionMode}`,
+    ...(worksIn === null ? [] : indented("folder     ", stripControl(worksIn), bannerColumns)),
     ...indented(
       "isolation  ",
       facts.workspace === null ? "unknown: no tool-runner answers" : stripControl(facts.workspace),
