@@ -44,12 +44,6 @@ const differences: { row: string; name: string; ours: unknown; reason: string }[
     ours: 8,
     reason: "A fault: the first 429 ended the turn. Eight tries",
   },
-  {
-    row: "004.33b",
-    name: "concurrent turns, later form",
-    ours: 1,
-    reason: "One turn at a time, as in the first form; `agent.max_concurrent_turns = 3` is the later one",
-  },
 ];
 
 const seconds = ({ models: { retry } }: ParleySettings) =>
@@ -140,7 +134,7 @@ test("delegate has the figures of design 001", () => {
   ]);
 });
 
-// design: 002.4, 002.6, 002.7, 002.8, 002.9, 002.12, 002.23, 002.23b
+// design: 002.4, 002.6, 002.7, 002.8, 002.9, 002.12, 002.23, 002.23b, 002.29c
 test("repl has the figures of design 002", () => {
   compare("repl", [
     { row: "002.4", name: "nudges", design: 3, actual: ({ agent }) => agent.max_nudges },
@@ -154,6 +148,12 @@ test("repl has the figures of design 002", () => {
     { row: "002.12", name: "last messages", design: 6, actual: ({ compaction }) => compaction.keep_last },
     { row: "002.23", name: "days", design: 30, actual: ({ session }) => session.retention_days },
     { row: "002.23b", name: "sessions", design: 200, actual: ({ session }) => session.max_sessions },
+    {
+      row: "002.29c",
+      name: "an instruction to be concise",
+      design: true,
+      actual: ({ agent }) => agent.system_prompt?.startsWith("Be concise") === true,
+    },
   ]);
 });
 
@@ -173,7 +173,7 @@ test("goat has the figures of design 003", () => {
   ]);
 });
 
-// design: 004.1, 004.2, 004.9b, 004.10, 004.25, 004.25c, 004.29, 004.33b, 004.37
+// design: 004.1, 004.2, 004.9b, 004.10, 004.25, 004.25c, 004.29, 004.37
 test("nanobot has the figures of design 004", () => {
   compare("nanobot", [
     { row: "004.1", name: "rounds", design: 20, actual: ({ limits }) => limits.max_iterations },
@@ -188,12 +188,6 @@ test("nanobot has the figures of design 004", () => {
       actual: ({ heartbeat }) => heartbeat.active_hours,
     },
     { row: "004.29", name: "messages", design: 50, actual: ({ compaction }) => compaction.max_messages },
-    {
-      row: "004.33b",
-      name: "concurrent turns, later form",
-      design: 3,
-      actual: ({ agent }) => agent.max_concurrent_turns,
-    },
     {
       row: "004.37",
       name: "minutes of a pairing code",

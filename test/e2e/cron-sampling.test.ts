@@ -222,7 +222,7 @@ test("declines requests at once in a heartbeat and leaves the owner's session fr
   }
 });
 
-// design: 002.32
+// design: 002.32, 002.32b
 test("delivers the agent's own question to the job's address, and declines it without one", async () => {
   const from = sentSoFar();
   const prompt = 'tool: ask_user {"question":"Tea or coffee?","options":["tea","coffee"]}\nthen\nsay: the job is done';

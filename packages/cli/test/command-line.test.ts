@@ -75,6 +75,22 @@ test("passes all arguments after `up` on, including --help", () => {
 });
 
 // design: 004.32
+test("has the commands of design 004 under its own names", () => {
+  const counterparts: Record<string, readonly [line: string, command: string]> = {
+    onboard: ["onboard", "onboard"],
+    agent: ["chat", "chat"],
+    "agent -m": ["run hello", "run"],
+    gateway: ["up", "up"],
+    status: ["status", "status"],
+    channels: ["channels list", "channels list"],
+    cron: ["cron list", "cron list"],
+    "heartbeat trigger": ["heartbeat run", "heartbeat run"],
+  };
+  for (const [design, [line, name]] of Object.entries(counterparts)) {
+    assert.equal(run(line).command.name, name, design);
+  }
+});
+
 test("has help with an example for every command, and an overview of all commands", () => {
   const textOf = (line: string) => {
     const parsed = parse(line);

@@ -54,7 +54,7 @@ function endless(calls: unknown[] = []) {
 
 const allowed: Options = { allowedTools: ["mcp__shop__add"] };
 
-// design: 003.35
+// design: 003.35, 003.35b
 test("runs a tool of the program when the model calls it", async () => {
   const calls: unknown[] = [];
   const run = await sdk.run(`${addOf(1)}\nthen\n${addOf(5)}${then}`, {
