@@ -81,11 +81,12 @@ function compare(preset: Preset, figures: Figure[]): void {
   }
 }
 
-// design: 000.1b, 000.2, 000.7, 000.12, 000.13b, 000.16b, 000.22, 000.26, 000.39b
+// design: 000.1b, 000.2, 000.7, 000.12, 000.13b, 000.16b, 000.22, 000.26, 000.39b, 000.43
 test("singleton has the figures of design 000", () => {
   compare("singleton", [
     { row: "000.1b", name: "concurrent turns", design: 1, actual: ({ agent }) => agent.max_concurrent_turns },
     { row: "000.2", name: "queue mode", design: "coalesce", actual: ({ queue }) => queue.mode },
+    { row: "000.43", name: "order", design: "arrival", actual: ({ queue }) => queue.order },
     { row: "000.7", name: "execution", design: "serial", actual: ({ tools }) => tools.execution },
     { row: "000.12", name: "tries", design: 8, actual: ({ models }) => models.retry.tries },
     { row: "000.12", name: "waits", design: [2, 4, 8, 16, 32, 64, 128], actual: seconds },
@@ -157,12 +158,13 @@ test("repl has the figures of design 002", () => {
   ]);
 });
 
-// design: 003.1, 003.11, 003.14b, 003.27, 003.33, 003.33b, 003.39
+// design: 003.1, 003.11, 003.14b, 003.20, 003.27, 003.33, 003.33b, 003.39
 test("goat has the figures of design 003", () => {
   compare("goat", [
     { row: "003.1", name: "tokens of an answer", design: 16_384, actual: ({ agent }) => agent.max_output_tokens },
     { row: "003.11", name: "failures before a fallback", design: 1, actual: ({ models }) => models.fallback_after },
     { row: "003.14b", name: "parallel calls", design: 5, actual: ({ tools }) => tools.max_parallel },
+    { row: "003.20", name: "calls in the sandbox", design: "ask", actual: ({ permissions }) => permissions.contained },
     { row: "003.27", name: "share", design: 0.8, actual: ({ compaction }) => compaction.trigger_share },
     { row: "003.27", name: "kept share", design: 0.4, actual: ({ compaction }) => compaction.keep_share },
     { row: "003.33", name: "depth", design: 1, actual: ({ subagents }) => subagents.max_depth },

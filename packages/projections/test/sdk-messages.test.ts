@@ -103,6 +103,26 @@ test("streams the tool calls of each reply as they are committed, after the resu
   );
 });
 
+test("shows the results of calls before the next reply when its first deltas overtake them", () => {
+  const message = (seq: number, role: "assistant" | "tool", part: Message["parts"][number]): SessionEvent => {
+    const of = { seq, role, turnId: "t", parts: [part], model: "m", createdAt: "" };
+    return { type: "message", seq, message: of };
+  };
+  const delta = (text: string): SessionEvent => ({ type: "text.delta", turnId: "t", step: 2, attempt: 1, text });
+  const outline = stream([
+    message(1, "assistant", { type: "tool_call", id: "c", name: "ls", input: "{}" }),
+    delta("wh"),
+    delta("ole"),
+    message(2, "tool", { type: "tool_result", id: "c", name: "ls", content: "a.txt", isError: false }),
+    message(3, "assistant", { type: "text", text: "whole" }),
+  ]).flatMap((each) => {
+    if (each.type === "user") return ["result"];
+    if (each.type !== "stream_event" || each.event.type !== "content_block_delta") return [];
+    return each.event.delta.type === "text_delta" ? [each.event.delta.text] : [];
+  });
+  assert.deepEqual(outline, ["result", "wh", "ole"]);
+});
+
 test("calls a tool by its own name where the model wrote an alias", () => {
   const parts = [{ type: "tool_call" as const, id: "c", name: "Bash", input: '{"command":"ls"}' }];
   const message = { seq: 1, role: "assistant" as const, turnId: "t", parts, model: "m", createdAt: "" };
