@@ -41,13 +41,13 @@ export async function startProcess(
     throw new Error(`the gateway ended with code ${String(code)} before it was ready`);
   });
   ended.catch(() => undefined);
-  let httpPort: unknown;
+  let httpPort: number | undefined;
   while (httpPort === undefined) {
-    [{ httpPort }] = (await Promise.race([once(child, "message"), ended])) as [{ httpPort?: unknown }];
+    [{ httpPort }] = (await Promise.race([once(child, "message"), ended])) as [{ httpPort?: number }];
   }
   return {
     child,
-    url: `http://127.0.0.1:${String(httpPort)}`,
+    url: `http://127.0.0.1:${httpPort}`,
     failAt: async (point, action) => {
       // Written atomically, because the process may reach the point at any moment.
       const order = join(faults, `${point}.new`);
