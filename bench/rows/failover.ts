@@ -18,17 +18,22 @@ export async function failover(cluster: Cluster): Promise<Row[]> {
     const back =
       signal === "SIGTERM" ? cluster.restart("agent-core", leader) : cluster.kill("agent-core", leader, signal);
     if (signal === "SIGKILL") await back;
-    await post({ url: cluster.httpUrl, token: cluster.token }, "/api/messages", {
-      conversation: "failover",
-      text: "hello",
-    });
+    const send = () =>
+      post({ url: cluster.httpUrl, token: cluster.token }, "/api/messages", {
+        conversation: "failover",
+        text: "hello",
+      });
+    await send();
     for (;;) {
-      const claimed = await client.query<{ at: Date | null }>(
-        "SELECT min(claimed_at) AS at FROM parley.turns WHERE epoch > $1",
+      const claimed = await client.query<{ at: Date | null; idle: boolean }>(
+        `SELECT (SELECT min(claimed_at) FROM parley.turns WHERE epoch > $1) AS at,
+           NOT EXISTS (SELECT FROM parley.inbox WHERE state IN ('queued', 'claimed')) AS idle`,
         [rows[0]?.epoch],
       );
-      const at = claimed.rows[0]?.at;
-      if (at !== null && at !== undefined) {
+      const { at, idle } = claimed.rows[0] ?? { at: null, idle: false };
+      // A leader that hands over may still have answered the message.
+      if (at === null && idle) await send();
+      if (at !== null) {
         await back;
         await cluster.whenReady("agent-core", leader);
         // The new standby must have seen the new leader.
