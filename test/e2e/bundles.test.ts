@@ -68,7 +68,7 @@ describe("a cluster of bundles", () => {
       [false, false, false, false],
       texts.join("\n"),
     );
-    assert.match(texts[0] ?? "", /page 1 of 1/);
+    assert.match(texts[0] ?? "", /It has 1 page/);
     assert.match(texts[1] ?? "", /Green tea is cheap/);
     assert.doesNotMatch(texts[1] ?? "", /Menu/);
     assert.match(texts[3] ?? "", /green tea/);
