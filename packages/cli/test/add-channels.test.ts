@@ -27,7 +27,7 @@ import {
 import { parleyOnTerminal, runParley } from "./support/parley.ts";
 
 /** A person and an account of their platform, set up as far as its page says before `channels add`. */
-interface Scene {
+interface SetUp {
   /** Settings for the stand-in instead of the real platform, which has none of them. */
   settings: Record<string, string | number | boolean>;
   /** What the command asks, in order, and what the page says to enter. */
@@ -57,9 +57,9 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = {
-  telegram: async (scene) => {
-    const peer = scene.use(await startTelegramPeer());
+const setUps: Record<string, (stack: AsyncDisposableStack) => Promise<SetUp>> = {
+  telegram: async (stack) => {
+    const peer = stack.use(await startTelegramPeer());
     return {
       settings: { api_root: peer.url },
       answers: [[/token from @BotFather \(token_env, not shown\): /, peer.token]],
@@ -70,11 +70,11 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
       received: () => peer.sent.map(({ text }) => text),
     };
   },
-  irc: async (scene) => {
+  irc: async (stack) => {
     const server = await startInspIrcd();
-    scene.defer(() => server.stop());
+    stack.defer(() => server.stop());
     const ann = await startIi({ port: server.port, nick: "ann" });
-    scene.defer(() => ann.quit());
+    stack.defer(() => ann.quit());
     return {
       settings: { port: server.port, tls: false },
       answers: [
@@ -85,8 +85,8 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
       received: () => ann.lines("parley").flatMap(({ nick, text }) => (nick === "parley" ? [text] : [])),
     };
   },
-  email: async (scene) => {
-    const peer = scene.use(await startMailPeer());
+  email: async (stack) => {
+    const peer = stack.use(await startMailPeer());
     return {
       settings: {
         smtp_port: peer.smtpPort,
@@ -109,9 +109,9 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
       received: () => peer.mails("ann"),
     };
   },
-  whatsapp: async (scene) => {
+  whatsapp: async (stack) => {
     const peer = await startWhatsAppPeer();
-    scene.defer(() => peer.close());
+    stack.defer(() => peer.close());
     const verifyToken = "0123456789abcdef0123456789abcdef";
     return {
       settings: { api_root: peer.url },
@@ -128,9 +128,9 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
       received: () => peer.sent.map(({ text }) => text ?? ""),
     };
   },
-  slack: async (scene) => {
+  slack: async (stack) => {
     const peer = await startSlackPeer({ postRate: { burst: 1_000, everyMs: 1 } });
-    scene.defer(() => peer.close());
+    stack.defer(() => peer.close());
     return {
       settings: { api_root: peer.url },
       answers: [
@@ -144,9 +144,9 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
       received: () => peer.sent.map(({ text }) => text),
     };
   },
-  discord: async (scene) => {
+  discord: async (stack) => {
     const peer = await startDiscordPeer();
-    scene.defer(() => peer.close());
+    stack.defer(() => peer.close());
     return {
       settings: { api_root: peer.url },
       answers: [[/token from the Developer Portal \(token_env, not shown\): /, peer.token]],
@@ -157,8 +157,8 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
       received: () => peer.sent.map(({ content }) => content),
     };
   },
-  matrix: async (scene) => {
-    const synapse = scene.use(await startSynapse());
+  matrix: async (stack) => {
+    const synapse = stack.use(await startSynapse());
     const [agent, ann] = [await synapse.person("parley"), await synapse.person("ann")];
     let room = "";
     return {
@@ -180,8 +180,8 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
       received: async () => (await ann.messagesOf(room, agent.userId)).map(({ content }) => String(content["body"])),
     };
   },
-  signal: async (scene) => {
-    const peer = scene.use(await startSignalPeer());
+  signal: async (stack) => {
+    const peer = stack.use(await startSignalPeer());
     return {
       settings: { daemon_url: peer.url },
       answers: [[/phone number in international format.*\(number\): /, peer.number]],
@@ -194,7 +194,7 @@ const scenes: Record<string, (scene: AsyncDisposableStack) => Promise<Scene>> = 
 
 /** Answers the questions of `channels add`; resolves after the last answer. */
 async function answer(
-  { settings, answers }: Pick<Scene, "settings" | "answers">,
+  { settings, answers }: Pick<SetUp, "settings" | "answers">,
   channel: string,
   { last = answers.at(-1)?.[1] ?? "", env = {} }: { last?: string; env?: Record<string, string> } = {},
 ) {
@@ -208,31 +208,31 @@ async function answer(
 }
 
 describe("an account added as its page says", () => {
-  for (const [channel, open] of Object.entries(scenes)) {
+  for (const [channel, open] of Object.entries(setUps)) {
     const skip = channel === "matrix" && missingSynapse;
     test(`has its owner and answers them (${channel})`, async (context) => {
       const missing = skip === false ? false : await skip();
       if (missing !== false) return context.skip(missing);
       await using stack = new AsyncDisposableStack();
-      const scene = await open(stack);
-      if (scene.refused !== undefined) {
-        const [wrong, problem] = scene.refused;
-        const { code, stdout } = await (await answer(scene, channel, { last: wrong })).outcome();
+      const setUp = await open(stack);
+      if (setUp.refused !== undefined) {
+        const [wrong, problem] = setUp.refused;
+        const { code, stdout } = await (await answer(setUp, channel, { last: wrong })).outcome();
         assert.equal(code, 1, stdout);
         assert.match(stdout, problem);
         assert.match(stdout, new RegExp(`Nothing was added\\. docs/channels/${channel}\\.md explains it`));
       }
-      const run = await answer(scene, channel);
+      const run = await answer(setUp, channel);
       await run.says(
-        new RegExp(`${channel}:main is added${scene.as === undefined ? "" : `: .*${scene.as.source}`}`, "i"),
+        new RegExp(`${channel}:main is added${setUp.as === undefined ? "" : `: .*${setUp.as.source}`}`, "i"),
       );
-      if (scene.ownerAsked === undefined) await run.says(/Now write to it/);
-      await scene.finish?.(cluster.httpUrls[0] ?? "");
-      if (scene.ownerAsked === undefined) {
-        await scene.say("hello");
+      if (setUp.ownerAsked === undefined) await run.says(/Now write to it/);
+      await setUp.finish?.(cluster.httpUrls[0] ?? "");
+      if (setUp.ownerAsked === undefined) {
+        await setUp.say("hello");
         await run.says(/wrote to it and received a code/);
         const code = await pollUntil(
-          async () => /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec((await scene.received()).join("\n"))?.[0],
+          async () => /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec((await setUp.received()).join("\n"))?.[0],
         );
         await run.says(/enter the code/);
         run.write(`${code}\r`);
@@ -240,9 +240,9 @@ describe("an account added as its page says", () => {
       }
       const { code, stdout } = await run.outcome();
       assert.equal(code, 0, stdout);
-      for (const secret of scene.secrets ?? []) assert.ok(!stdout.includes(secret), "a secret is shown");
-      await scene.say(`say: it works on ${channel}`);
-      await pollUntil(async () => (await scene.received()).some((text) => text.includes(`it works on ${channel}`)));
+      for (const secret of setUp.secrets ?? []) assert.ok(!stdout.includes(secret), "a secret is shown");
+      await setUp.say(`say: it works on ${channel}`);
+      await pollUntil(async () => (await setUp.received()).some((text) => text.includes(`it works on ${channel}`)));
       const listed = await runParley(home, ["channels", "list"]);
       assert.match(listed.stdout, new RegExp(`${channel}:main +(?:connected|listening)`));
       const tested = await runParley(home, ["channels", "test", `${channel}:main`]);
@@ -255,8 +255,8 @@ describe("an account added as its page says", () => {
 
 test("waits for the first message also while no gateway answers", async () => {
   await using stack = new AsyncDisposableStack();
-  const scene = await scenes["telegram"]?.(stack);
-  assert.ok(scene);
+  const setUp = await setUps["telegram"]?.(stack);
+  assert.ok(setUp);
   let failing: "none" | "cut" | "unready" = "none";
   const failed = Promise.withResolvers<void>();
   const proxy = createServer((request, response) => {
@@ -273,11 +273,11 @@ test("waits for the first message also while no gateway answers", async () => {
   await once(proxy, "listening");
   stack.defer(() => void proxy.close());
   const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  const run = await answer(scene, "telegram:away", { env: { PARLEY_URL: url, PARLEY_TOKEN: cluster.token } });
+  const run = await answer(setUp, "telegram:away", { env: { PARLEY_URL: url, PARLEY_TOKEN: cluster.token } });
   await run.says(/Now write to it/);
   failing = "cut";
   await failed.promise;
-  await scene.say("hello");
+  await setUp.say("hello");
   await run.says(/wrote to it and received a code/);
   run.write("\r");
   assert.equal((await run.outcome()).code, 0);

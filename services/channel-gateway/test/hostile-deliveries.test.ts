@@ -20,7 +20,7 @@ import { serveWhatsApp } from "./support/whatsapp.ts";
 /** What became of a delivery: a status of HTTP, or the last one of LMTP. */
 type Status = number;
 
-interface Door extends AsyncDisposable {
+interface Endpoint extends AsyncDisposable {
   host: TestHost;
   secrets: readonly string[];
   /** A message as the platform delivers it: the same each time. Its answers, and those of the same message when something is wrong. */
@@ -42,7 +42,7 @@ async function post(url: string, body: string, headers: Record<string, string>):
   return response.status;
 }
 
-async function telegram(): Promise<Door> {
+async function telegram(): Promise<Endpoint> {
   const peer = await startTelegramPeer();
   const secret = "hook-secret_1";
   const settings = telegramChannel.settings.parse({
@@ -77,7 +77,7 @@ async function telegram(): Promise<Door> {
   };
 }
 
-async function slack(): Promise<Door> {
+async function slack(): Promise<Endpoint> {
   const served = await serveSlack({ mode: "events", signing_secret_env: "PARLEY_CHANNEL_S" });
   const { peer, host, url } = served;
   const message = (text: string) => {
@@ -107,7 +107,7 @@ async function slack(): Promise<Door> {
   };
 }
 
-async function whatsapp(): Promise<Door> {
+async function whatsapp(): Promise<Endpoint> {
   const served = await serveWhatsApp();
   const { peer, host, url } = served;
   const message = (body: string, ageSeconds = 0) => {
@@ -139,7 +139,7 @@ async function whatsapp(): Promise<Door> {
   };
 }
 
-async function email(): Promise<Door> {
+async function email(): Promise<Endpoint> {
   const port = await freePort();
   const settings = emailChannel.settings.parse({
     address: "agent@test.local",
@@ -182,31 +182,31 @@ async function email(): Promise<Door> {
 describe("a delivery to the gateway", { concurrency: true }, () => {
   for (const [channel, open] of Object.entries({ telegram, slack, whatsapp, email })) {
     test(`is refused or ignored when it is forged, stale or too large (${channel})`, async () => {
-      await using door = await open();
-      for (const [what, [deliver, expected]] of Object.entries(door.hostile)) {
+      await using endpoint = await open();
+      for (const [what, [deliver, expected]] of Object.entries(endpoint.hostile)) {
         assert.equal(await deliver(), expected, what);
       }
-      assert.equal(door.host.attempts, 0, "nothing reaches the gateway");
+      assert.equal(endpoint.host.attempts, 0, "nothing reaches the gateway");
       const accepted = channel === "email" ? 250 : 200;
-      assert.deepEqual([await door.genuine("good"), await door.genuine("good")], [accepted, accepted]);
+      assert.deepEqual([await endpoint.genuine("good"), await endpoint.genuine("good")], [accepted, accepted]);
       assert.deepEqual(
-        door.host.texts.map((text) => text.trim()),
+        endpoint.host.texts.map((text) => text.trim()),
         ["good"],
         "a replayed delivery is the same message",
       );
-      for (const secret of door.secrets) assert.ok(!door.host.logText.includes(secret));
+      for (const secret of endpoint.secrets) assert.ok(!endpoint.host.logText.includes(secret));
     });
   }
 });
 
-interface Line extends AsyncDisposable {
+interface Connection extends AsyncDisposable {
   host: TestHost;
   /** The platform sends something that is larger than it may be. */
   overflow: () => unknown;
   say: (text: string) => unknown;
 }
 
-async function slackSocket(): Promise<Line> {
+async function slackSocket(): Promise<Connection> {
   const peer = await startSlackPeer();
   const host = new TestHost();
   const held = keepConnected(host, slackAdapter(peer));
@@ -227,7 +227,7 @@ async function slackSocket(): Promise<Line> {
   };
 }
 
-async function discordSocket(): Promise<Line> {
+async function discordSocket(): Promise<Connection> {
   const opened = await connectedDiscord();
   const { peer, host } = opened;
   return {
@@ -239,7 +239,7 @@ async function discordSocket(): Promise<Line> {
   };
 }
 
-async function signalStream(): Promise<Line> {
+async function signalStream(): Promise<Connection> {
   const peer = await startSignalPeer();
   const settings = signalChannel.settings.parse({ number: peer.number, daemon_url: peer.url });
   const host = new TestHost();
@@ -259,7 +259,7 @@ async function signalStream(): Promise<Line> {
   };
 }
 
-async function ircConnection(): Promise<Line> {
+async function ircConnection(): Promise<Connection> {
   let say: (...lines: string[]) => void = () => undefined;
   const server = await startScriptedIrc(async (client) => {
     await letIn(client, "");
@@ -282,16 +282,16 @@ async function ircConnection(): Promise<Line> {
 }
 
 describe("a connection to a platform", { concurrency: true }, () => {
-  const lines = { slack: slackSocket, discord: discordSocket, signal: signalStream, irc: ircConnection };
-  for (const [channel, open] of Object.entries(lines)) {
+  const connections = { slack: slackSocket, discord: discordSocket, signal: signalStream, irc: ircConnection };
+  for (const [channel, open] of Object.entries(connections)) {
     test(`receives further messages after one that is too large (${channel})`, async () => {
-      await using line = await open();
-      await line.say("before");
-      await line.host.untilAccepted(1);
-      await line.overflow();
-      await line.say("after");
-      await line.host.untilAccepted(2);
-      assert.deepEqual(line.host.texts, ["before", "after"]);
+      await using connection = await open();
+      await connection.say("before");
+      await connection.host.untilAccepted(1);
+      await connection.overflow();
+      await connection.say("after");
+      await connection.host.untilAccepted(2);
+      assert.deepEqual(connection.host.texts, ["before", "after"]);
     });
   }
 });
