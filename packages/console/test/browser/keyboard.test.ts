@@ -21,7 +21,7 @@ const views: readonly (readonly [string, string, RegExp])[] = [
   ["Tools", "t", /Add one below \[mcp\.servers\.<name>\] in parley\.toml/],
   ["People", "p", /need no pairing/],
   ["Channels", "h", /Choose “Add an account”/],
-  ["Settings", "e", /Change parley\.toml, check it with parley config check/],
+  ["Settings", "e", /Change parley\.toml, check it with npx parley config check/],
 ];
 
 describe("the console by keyboard", { skip }, () => {
