@@ -28,7 +28,7 @@ const withoutEffect: Readonly<Record<string, readonly string[]>> = { exec: ["des
 type Arguments = Record<string, unknown>;
 
 /**
- * Aliases whose arguments have other meanings or units than those of the tool: the name by which the model called it decides. Each
+ * Aliases whose arguments have other meanings, units or defaults than those of the tool: the name by which the model called it decides. Each
  * keeps arguments that already are Parley's.
  */
 const byAlias: Readonly<Record<string, (args: Arguments) => Arguments>> = {
@@ -38,7 +38,11 @@ const byAlias: Readonly<Record<string, (args: Arguments) => Arguments>> = {
   BashOutput: ({ block, ...args }) => pollOf({ ...args, block: block ?? false }),
   TaskStop: stopOf,
   KillShell: stopOf,
+  memory_recall: (args) => ("max_results" in args ? args : { ...args, max_results: recalledNotes }),
 };
+
+/** Results of a call named `memory_recall` that does not say how many. */
+const recalledNotes = 10;
 
 /** The wait of a call that names none, and the longest wait of `process`, in milliseconds. */
 const [defaultBlockMs, longestBlockMs] = [30_000, 120_000];

@@ -42,7 +42,7 @@ describe("renames foreign argument names", () => {
   }
 });
 
-// design: 003.16, 003.18
+// design: 001.17, 003.16, 003.18
 describe("converts arguments by the name of the call", () => {
   const calls: [tool: string, calledAs: string, elsewhere: object, here: object][] = [
     ["exec", "Bash", { command: "ls", timeout: 1_500, description: "x" }, { command: "ls", timeout_seconds: 2 }],
@@ -57,6 +57,9 @@ describe("converts arguments by the name of the call", () => {
     ["process", "BashOutput", { bash_id: "1" }, { action: "poll", id: "1", wait_seconds: 0 }],
     ["process", "TaskStop", { task_id: "1" }, { action: "signal", id: "1" }],
     ["process", "KillShell", { shell_id: "1" }, { action: "signal", id: "1" }],
+    ["memory_search", "memory_recall", { query: "q" }, { query: "q", max_results: 10 }],
+    ["memory_search", "memory_recall", { query: "q", maxResults: 3 }, { query: "q", max_results: 3 }],
+    ["memory_search", "memory_search", { query: "q" }, { query: "q" }],
   ];
   for (const [tool, calledAs, elsewhere, here] of calls) {
     test(`${calledAs} ${JSON.stringify(elsewhere)}`, () => {
