@@ -252,7 +252,7 @@ test("shows one line of input that no person sent", () => {
   assert.equal(drawn(state.entries), "· process: Background process ended: build (p1).");
 });
 
-// design: 002.40
+// design: 002.8, 002.40
 test("shows a line for each retry, sub-agent, compaction, model switch and notice", () => {
   const { entries } = after(
     started,
