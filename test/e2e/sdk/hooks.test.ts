@@ -138,8 +138,8 @@ test("calls PostToolBatch once for all calls of a reply", async () => {
 
 test("ends the turn when an observing hook returns continue: false", async () => {
   const seen = recorder(["PostToolBatch"], () => ({ continue: false, stopReason: "enough" }));
-  // The results of calls are stored together with the next reply, here the second call.
-  const script = `tool: ls {"path":"."}\nthen\ntool: ls {"path":"."}\nthen\nwait: 400\nwords: 200`;
+  // The results of calls are stored together with the next reply, here the command, which ends only with the turn.
+  const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 300"}\nthen\nsay: never';
   const run = await sdk.run(script, { hooks: seen.hooks });
   assert.equal(run.result.subtype, "error_during_execution");
 });
