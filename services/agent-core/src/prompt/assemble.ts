@@ -28,7 +28,7 @@ export function assemblePrompt(input: PromptInput): string {
   const own = [sections.identity(input.mode), input.custom?.trim() ?? ""];
   const documentsSection = sections.section("Documents", documents.text);
   const all = minimal
-    ? [...own, sections.tooling(input.tools, has), sections.workspace(has), documentsSection]
+    ? [...own, sections.tooling(input.tools, has), sections.workspace(), documentsSection]
     : [
         ...own,
         sections.outputSection(input.output, input.sourceTags, has),
@@ -44,7 +44,7 @@ export function assemblePrompt(input: PromptInput): string {
           }),
         ),
         sections.memoryRecall(input.audience, has),
-        sections.workspace(has),
+        sections.workspace(),
         documentsSection,
         input.audience === "owner" ? sections.heartbeat() : "",
         sections.runtime(input.runtime),

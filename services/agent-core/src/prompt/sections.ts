@@ -44,7 +44,7 @@ export function tooling(tools: readonly string[], has: HasTool): string {
   if (tools.length === 0) return section("Tools", "You have no tools here. If a request needs one, say so.");
   const lines = [
     has("tool_search")
-      ? "You can do only what your tools can do. There are tools that are not in your list: tool_search lists their names and finds them."
+      ? "You can do only what your tools can do. Your list is not complete: tool_search finds more tools."
       : "You can do only what your tools can do. Your list of tools, with their arguments, is complete.",
   ];
   if (has("read") && (has("edit") || has("write"))) lines.push("Read a file before you change it.");
@@ -88,7 +88,7 @@ export function memoryRecall(audience: Audience, has: HasTool): string {
   if (audience === "others" || !(has("memory_search") || has("read"))) return "";
   const look = has("memory_search") ? "memory_search" : has("grep") ? "grep in memory/" : "read";
   const lines = [
-    `Before you answer a question about something that was said, decided or done earlier, look it up: in MEMORY.md, then with ${look}. If you find nothing, say so.`,
+    `Before you answer a question about earlier words, decisions or work, look them up: in MEMORY.md, then with ${look}. If you find nothing, say so.`,
   ];
   if (has("write") || has("edit")) {
     lines.push(
@@ -99,13 +99,12 @@ export function memoryRecall(audience: Audience, has: HasTool): string {
   return section("Memory", bullets(lines));
 }
 
-export function workspace(has: HasTool): string {
+export function workspace(): string {
   const names = [...rootDocuments, ...documentFolders.map((folder) => `${folder}/`)].join(", ");
   const lines = ["Your files are in your workspace; paths are relative to it."];
   lines.push(
     `These paths are documents: ${names}. Every version is kept. The file tools read and write them like files.`,
   );
-  if (has("exec")) lines.push("Commands run by exec see only the files, not the documents.");
   return section("Workspace", bullets(lines));
 }
 

@@ -23,7 +23,7 @@ export const askUserTool = localTool({
   aliases: ["AskUserQuestion"],
   summary: "Ask the person a question and wait for the answer.",
   description:
-    "Ask the person a question and wait for the answer. Use it only for information that you need in order to continue and cannot find out yourself.",
+    "Ask the person a question and wait for the answer. Use it only for information that you need to continue and cannot find yourself.",
   input: Input,
   examples: [
     { question: "Which day suits you?", options: ["Monday", "Tuesday"] },

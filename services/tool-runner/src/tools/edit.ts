@@ -16,7 +16,7 @@ export const editTool = defineTool({
   description:
     "Replace text in a file. old_text must occur exactly once, character for character and without line numbers: include enough context, or set replace_all.",
   args: z.strictObject({
-    path: z.string().min(1).describe("Path, relative to the workspace."),
+    path: z.string().min(1).describe("Path in the workspace."),
     old_text: z.string().min(1).describe("Text to replace."),
     new_text: z.string().describe("Replacement text."),
     replace_all: z.boolean().optional().describe("Replace every occurrence."),

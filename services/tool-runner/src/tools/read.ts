@@ -32,7 +32,7 @@ export const readTool = defineTool({
   description:
     "Read a workspace file, with line numbers. At most 2,000 lines and 50 KB a page. Pictures and short PDFs are shown to you directly if you can see them, notebooks by cell.",
   args: z.strictObject({
-    path: z.string().min(1).describe("Path, relative to the workspace."),
+    path: z.string().min(1).describe("Path in the workspace."),
     offset: z.number().int().min(1).optional().describe("First line, from 1."),
     limit: z
       .number()

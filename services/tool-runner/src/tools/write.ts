@@ -14,7 +14,7 @@ export const writeTool = defineTool({
   description:
     "Create a workspace file and its directories, or replace its complete content. To change part of a file, use edit.",
   args: z.strictObject({
-    path: z.string().min(1).describe("Path, relative to the workspace."),
+    path: z.string().min(1).describe("Path in the workspace."),
     content: z.string().describe("The complete new content."),
   }),
   examples: [{ path: "notes/plan.md", content: "# Plan\n\nBuy tea.\n" }],
