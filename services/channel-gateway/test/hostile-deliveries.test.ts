@@ -53,7 +53,7 @@ async function telegram(): Promise<Endpoint> {
   });
   const host = new TestHost();
   const app = fastify({ forceCloseConnections: true });
-  createTelegram("main", settings, { token: peer.token, webhookSecret: secret }).routes?.(app, host);
+  createTelegram("main", settings, { token_env: peer.token, webhook_secret_env: secret }).routes?.(app, host);
   const url = `${await app.listen({ port: 0, host: "127.0.0.1" })}/channels/telegram/main/webhook`;
   const update = (text: string) => {
     const from = { id: 42, is_bot: false, first_name: "Ann" };
