@@ -111,9 +111,18 @@ test("20 MiB are stored and fetched completely", async () => {
   assert.equal(hashOf(await fetchBlob(core, sha256)), sha256);
 });
 
-test("other requests are served while transfers wait for the database", async () => {
+/** A quarter of the connections of the store. */
+const permits = 4;
+
+test("transfers that wait for the database use a quarter of the connections", async () => {
   const content = randomBytes(20 * store.blobChunkBytes);
   const uploadId = await uploadIdOf(content);
+  const waiting = async () => {
+    const { rowCount } = await database.pool.query(
+      "SELECT FROM pg_locks WHERE relation = 'parley.blob_upload_chunks'::regclass AND NOT granted",
+    );
+    return rowCount ?? 0;
+  };
   const locker = await database.pool.connect();
   await locker.query("BEGIN");
   await locker.query("LOCK TABLE parley.blob_upload_chunks IN EXCLUSIVE MODE");
@@ -121,14 +130,13 @@ test("other requests are served while transfers wait for the database", async ()
     gateway.request(store.blobPut, { uploadId, n, data: chunk(content, n) }),
   );
   try {
-    await pollUntil(async () => {
-      const { rowCount } = await database.pool.query(
-        "SELECT FROM pg_locks WHERE relation = 'parley.blob_upload_chunks'::regclass AND NOT granted",
-      );
-      return rowCount !== null && rowCount >= 4;
-    }, "the permits to be used");
-    const { duplicate } = await gateway.request(store.inboxPut, message([{ type: "text", text: "hello" }]));
-    assert.equal(duplicate, false);
+    await pollUntil(async () => (await waiting()) >= permits, "the permits to be used");
+    // The store has received these requests after the transfers.
+    for (const text of ["one", "two", "three"]) {
+      const { duplicate } = await gateway.request(store.inboxPut, message([{ type: "text", text }]));
+      assert.equal(duplicate, false);
+    }
+    assert.equal(await waiting(), permits);
   } finally {
     await locker.query("ROLLBACK");
     locker.release();

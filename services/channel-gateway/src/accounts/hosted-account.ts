@@ -221,8 +221,12 @@ export class HostedAccount {
       change: async (change, position) => {
         const result = await fenced(inbound.change(policy, change, position), position);
         if (position === undefined) return;
-        if (result === "ignored") saveLater(position);
-        else advance(position);
+        if (result === "ignored") {
+          saveLater(position);
+          return;
+        }
+        saved(position);
+        advance(position);
       },
       commands: slashCommands,
       checkpoint,
