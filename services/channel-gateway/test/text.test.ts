@@ -182,6 +182,8 @@ test("counts the markup where the platform counts it", () => {
           42,
           "inline_html",
         ],
+        // Next to the markup of the code block there is room for half a character.
+        ["```ts\n\u{1d79f}\u{1d7e8}\n```", 45, "inline_html"],
       ],
     },
   );

@@ -59,8 +59,9 @@ function endOf(rich: RichText, from: number, limits: RangeLimits): number {
     if (fits(middle)) low = middle;
     else high = middle - 1;
   }
-  // The rest of a link that is too long for one message is sent without its address.
-  const room = low > from ? low - from : roomWithoutMarkup(text, from, limits);
+  // Where not even one character fits with its markup, for example next to the long address of a link, the piece is sent without it.
+  const isPair = (text.codePointAt(from) ?? 0) > 0xffff;
+  const room = low - from >= (isPair ? 2 : 1) ? low - from : roomWithoutMarkup(text, from, limits);
   return Math.min(lineEnd, cutPoint(rich, from, room));
 }
 
