@@ -167,6 +167,28 @@ describe("while a turn runs", () => {
     assert.deepEqual([interrupting.runningTurnId, interrupting.runningExclusive], [turnId, true]);
   });
 
+  test("a turn is to stop from its start when a message that may interrupt it arrived before", async () => {
+    const guest = (id: string) => ({ role: "guest", contact: { id } }) as const;
+    const isStopped = async (first: Partial<InboundMessage>, ...later: Partial<InboundMessage>[]) => {
+      const key = randomUUID();
+      const { sessionId } = await put(key, "first", { mode: "queue", ...first });
+      for (const each of later) await put(key, "later", each);
+      const answer = await claim(sessionId);
+      assert.equal(answer.status, "started");
+      return answer.status === "started" && answer.turn.cancelRequested;
+    };
+    const now = { mode: "interrupt" } as const;
+    assert.equal(await isStopped({}, now), true);
+    assert.equal(await isStopped({}, { mode: "queue" }, now), true);
+    assert.equal(await isStopped(now), false);
+    assert.equal(await isStopped({}, { mode: "queue" }), false);
+    assert.equal(await isStopped(guest("7"), now), true, "the owner stops any turn");
+    assert.equal(await isStopped(guest("7"), { ...guest("7"), ...now }), true);
+    assert.equal(await isStopped(guest("7"), { ...guest("8"), ...now }), false);
+    assert.equal(await isStopped({}, { ...guest("8"), ...now }), false);
+    assert.equal(await isStopped(exclusive, now), false, "a caller waits for its answer");
+  });
+
   test("an exclusive row does not answer a question of another turn", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "ask me");

@@ -45,6 +45,7 @@ export interface StartedRow extends SessionStateRow {
   parent_step: number | null;
   parent_mode: TaskMode | null;
   root_turn_id: string | null;
+  cancel_requested: boolean;
   inbox_id: string;
   parts: string;
   sender: string;
@@ -58,7 +59,8 @@ const maxRows = 50;
 
 // The next row by arrival, or by priority, which rises with the waiting time, and the rows that may share its turn: all of equal trust with mode `steer`,
 // or those of one sender in a coalescing window. A caller waits for the answer to an exclusive row: that row is a turn alone, and rows
-// before and after it never share a turn, so that later input is not answered first.
+// before and after it never share a turn, so that later input is not answered first. A later row with mode `interrupt`, which found no
+// running turn to stop, stops this one: as far as its sender may stop it (the owner any turn, others their own), and no exclusive one.
 const startTurn = {
   name: "claim-start",
   text: `
@@ -82,11 +84,14 @@ const startTurn = {
       )
       ORDER BY i.seq LIMIT ${maxRows}
     ), turn AS (
-      INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to, trust, parent_turn_id, parent_step, parent_mode, root_turn_id, exclusive)
+      INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to, trust, parent_turn_id, parent_step, parent_mode, root_turn_id, exclusive, cancel_requested)
       SELECT $3, $1, id, 'running', $2, reply_to, trust, parent_turn_id, parent_step, parent_mode,
-             (SELECT coalesce(p.root_turn_id, p.id) FROM parley.turns p WHERE p.id = next.parent_turn_id), exclusive
+             (SELECT coalesce(p.root_turn_id, p.id) FROM parley.turns p WHERE p.id = next.parent_turn_id), exclusive,
+             NOT exclusive AND EXISTS (
+               SELECT FROM parley.inbox i WHERE i.session_id = $1 AND i.state = 'queued' AND i.mode = 'interrupt' AND i.seq > next.seq
+                 AND (i.trust = 'owner' OR i.sender = next.sender))
       FROM next
-      RETURNING id, started_at, trust, parent_turn_id, parent_step, parent_mode, root_turn_id
+      RETURNING id, started_at, trust, parent_turn_id, parent_step, parent_mode, root_turn_id, cancel_requested
     ), claimed AS (
       UPDATE parley.inbox SET state = 'claimed', turn_id = turn.id FROM turn, taken WHERE inbox.id = taken.id
     ), session AS (
@@ -99,7 +104,7 @@ const startTurn = {
       SELECT $1, session.before + taken.nth, turn.id, 'user', taken.parts, taken.sender, taken.sent_at FROM session, turn, taken
     )
     SELECT turn.id AS turn_id, turn.started_at, turn.trust, turn.parent_turn_id, turn.parent_step, turn.parent_mode, turn.root_turn_id,
-           next.trace, next.exclusive, taken.id AS inbox_id, taken.parts, taken.sender, taken.reply_to, taken.sent_at, session.before + taken.nth AS seq,
+           turn.cancel_requested, next.trace, next.exclusive, taken.id AS inbox_id, taken.parts, taken.sender, taken.reply_to, taken.sent_at, session.before + taken.nth AS seq,
            session.view, session.overrides, session.profile, session.parent_id, session.depth, session.prefix_hash
     FROM turn, next, taken, session ORDER BY taken.nth`,
 };
@@ -183,7 +188,7 @@ function newTurn(
     nextStep: 1,
     modelSteps: 0,
     openSteps: [],
-    cancelRequested: false,
+    cancelRequested: first.cancel_requested,
     startedAt: first.started_at,
     waitedMs: 0,
   };
@@ -194,14 +199,18 @@ function newTurn(
 // message, and while the leader has free turns (`parley.put_message`). A leader that misses the hint finds the running turn with its sweep.
 
 /** The message of a turn that started with it. */
-type ArrivedRow = Omit<StartedRow, "parent_turn_id" | "parent_step" | "parent_mode" | "root_turn_id"> & {
+type ArrivedRow = Omit<
+  StartedRow,
+  "parent_turn_id" | "parent_step" | "parent_mode" | "root_turn_id" | "cancel_requested"
+> & {
   session_id: string;
   key: string;
 };
 
 /** The turn that the commit of a message started, for the leader with this epoch. */
 export function startedTurnOf(epoch: number, arrived: ArrivedRow): store.StartedTurn {
-  const row = { ...arrived, parent_turn_id: null, parent_step: null, parent_mode: null, root_turn_id: null };
+  const alone = { parent_turn_id: null, parent_step: null, parent_mode: null, root_turn_id: null };
+  const row = { ...arrived, ...alone, cancel_requested: false };
   const { turn, state, messages } = newTurn(row.session_id, row.key, row, [row]);
   return { epoch, turn, session: state, message: singleRow(messages) };
 }
