@@ -263,7 +263,7 @@ function readRule(text: string, flag: string): string {
 function denied(flags: Flags, tools: readonly string[]): string[] | undefined {
   const named = rules(flags, "disallowedTools") ?? [];
   const only = flags.get("tools")?.at(-1);
-  const others = only === undefined || only === "default" ? [] : unlisted(only, tools);
+  const others = only === undefined || only === "default" ? [] : unlisted(only);
   const servers = flags.has("strict-mcp-config") ? serverRules(tools) : [];
   const all = [...named, ...others, ...servers];
   return all.length === 0 ? undefined : all;
@@ -275,7 +275,8 @@ function serverRules(tools: readonly string[]): string[] {
   return [...new Set(servers)].map((prefix) => `${prefix}*`);
 }
 
-function unlisted(list: string, tools: readonly string[]): string[] {
+/** The built-in tools that a list does not name, whether the cluster reports them now or not. */
+function unlisted(list: string): string[] {
   const kept = new Set(splitRules(list).map((name) => readRule(name, "tools")));
-  return tools.filter((tool) => !tool.startsWith("mcp__") && !kept.has(tool));
+  return [...new Set(builtInToolNames.map(ownToolName))].filter((tool) => !kept.has(tool));
 }
