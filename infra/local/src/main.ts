@@ -9,7 +9,7 @@ import type { Environment } from "./environment.ts";
 import { readState } from "./home.ts";
 import { channelLines, introduction, rehearsalWarning } from "./introduction.ts";
 import { ask, chat, type TerminalChat } from "./main/ask.ts";
-import { watchChannels } from "./main/channel-news.ts";
+import { watchChannels } from "./main/channel-notices.ts";
 import { isDetached, sendToTerminal, sentToTerminal, startDetached } from "./main/detached.ts";
 import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
