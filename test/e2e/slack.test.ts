@@ -76,7 +76,7 @@ test("shows a long answer while it is written, in one message, and marks the que
   const { ts } = peer.say(mention("wait: 60\nwords: 45"), { from: owner, channel: "C0GENERAL" });
   const [growing] = (await peer.untilSent(before + 1)).slice(before);
   assert.ok(growing !== undefined);
-  assert.match(growing.text, / …$/);
+  assert.match(growing.postedText, / …$/);
   const mark = `C0GENERAL:${ts}:eyes`;
   assert.equal(peer.reactions.has(mark), true);
   const whole = () => (growing.text.split(" ").length === 45 && !growing.text.endsWith("…") ? true : null);

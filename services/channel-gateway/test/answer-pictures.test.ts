@@ -65,6 +65,6 @@ test("loads nothing for any text, and streams the same text", async () => {
       assert.ok(!loads(whole), JSON.stringify([pieces.join(""), whole]));
       assert.equal((await streamed(pieces)).join(""), whole);
     }),
-    { numRuns: propertyRuns(20_000) },
+    { numRuns: propertyRuns(20_000), examples: [[["!", "![", "<img "]]] },
   );
 });

@@ -43,20 +43,29 @@ export async function withoutPictures(markdown: string): Promise<string> {
   for (let pass = 0; pass < mostPasses; pass++) {
     const tree = parseMarkdown(text);
     if (tree === null) break;
-    const found = loadingNodes(tree);
+    const found = loadingNodes(tree, text);
     if (found.length === 0) return text;
     for (const node of found.toReversed()) text = replaced(text, node);
   }
   // Too complex to be parsed, or nested too deeply.
-  return text.replaceAll(/!+\[/g, (marks) => `${" ".repeat(marks.length - 1)}[`).replace(loadingTag, "&lt;");
+  return text
+    .replace(/(?<=!)!\[/g, " [")
+    .replaceAll("![", "[")
+    .replace(loadingTag, "&lt;");
 }
 
-function loadingNodes(node: Nodes): (Html | Text | Image | ImageReference)[] {
+function loadingNodes(node: Nodes, source: string): (Html | Text | Image | ImageReference)[] {
   if (node.type === "image") return /^data:/i.test(node.url) ? [] : [node];
   if (node.type === "imageReference") return [node];
   // Text too: parsers differ in what they take for HTML.
-  if (node.type === "html" || node.type === "text") return node.value.search(loadingTag) === -1 ? [] : [node];
-  return "children" in node ? node.children.flatMap((child) => loadingNodes(child)) : [];
+  if (node.type === "html" || node.type === "text")
+    return sourceOf(node, source).search(loadingTag) === -1 ? [] : [node];
+  return "children" in node ? node.children.flatMap((child) => loadingNodes(child, source)) : [];
+}
+
+/** The Markdown of a node, where `&lt;` is not `<` as in the node's value. */
+function sourceOf({ position }: Nodes, source: string): string {
+  return source.slice(position?.start.offset, position?.end.offset);
 }
 
 function replaced(text: string, { type, position }: Html | Text | Image | ImageReference): string {

@@ -51,6 +51,7 @@ export const fileMethods: Readonly<Record<string, Method>> = {
         files: uploaded.map(({ name, title, content }) => ({ name, title, content: content ?? Buffer.alloc(0) })),
         notified: notifiedBy(comment),
         onlyFor: null,
+        postedText: renderMrkdwn(comment),
         edits: 0,
         deleted: false,
       });

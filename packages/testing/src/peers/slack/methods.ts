@@ -81,6 +81,7 @@ function post(parameters: Record<string, unknown>, state: SlackState, onlyFor: s
     ...content,
     files: [],
     onlyFor,
+    postedText: content.text,
     edits: 0,
     deleted: false,
   };

@@ -31,6 +31,8 @@ export interface SlackMessage {
   notified: readonly string[];
   /** The person who alone sees it; null: everybody in the conversation. */
   onlyFor: string | null;
+  /** The text as it was posted; `text` is that of the last edit. */
+  postedText: string;
   edits: number;
   deleted: boolean;
 }
