@@ -1,4 +1,5 @@
-// Builds the bundles of the four services (bundle.config.ts): for the images, the bench and the test of the bundles.
+// Builds the bundles of the four services (bundle.config.ts), for the images, the bench and the tests. As a program it prints their scripts
+// as JSON.
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -30,4 +31,4 @@ async function build(service: string): Promise<string> {
   return `${repository}services/${service}/bundle/main.js`;
 }
 
-if (import.meta.main) await buildBundles();
+if (import.meta.main) console.log(JSON.stringify(await buildBundles()));

@@ -51,7 +51,7 @@ const SLOW: Readonly<Record<string, number>> = {
  * No process gets further files from this number of seconds on. Loading the services costs each process three seconds; a process that takes
  * more than five minutes is ended, so on a busy machine too it must stay below.
  */
-const FULL = 27;
+const FULL = 36;
 
 /** Process state that other files in the process would see, and measurements of the whole process. */
 const PROCESS_STATE =

@@ -1,12 +1,13 @@
 // `npm test`: fetches the servers that the tests need, then runs every test file. Small files share processes and all files
 // share servers. Arguments are test files or flags of `node --test`; default: all files.
 
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, globSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { availableParallelism, constants, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 
 import { report } from "./main/report.ts";
 import { nameOf } from "./processes.ts";
@@ -127,7 +128,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     "--test",
     "--conditions=@parley/source",
     // Many files mostly wait, for example for a lease to expire or a process to end.
-    `--test-concurrency=${2 * availableParallelism()}`,
+    `--test-concurrency=${3 * availableParallelism()}`,
     // A test file that hangs fails by name; the longest file takes less than two minutes.
     "--test-timeout=300000",
     "--test-reporter=spec",
@@ -137,7 +138,8 @@ async function runTests(args: readonly string[]): Promise<number> {
   ];
   const folder = mkdtempSync(join(tmpdir(), "parley-test-run-"));
   const started = performance.now();
-  const [postgres] = files.length < SHARED_FROM ? [] : await Promise.all([startSharedPostgres(), fillCompileCache()]);
+  const [postgres, bundles] =
+    files.length < SHARED_FROM ? [] : await Promise.all([startSharedPostgres(), buildBundles(), fillCompileCache()]);
   try {
     const paths = files.map((file) => resolve(root, file));
     const runs = files.length < SHARED_FROM ? paths : writeTestProcesses(paths, root, folder);
@@ -147,6 +149,7 @@ async function runTests(args: readonly string[]): Promise<number> {
       env: {
         ...process.env,
         ...(postgres === undefined ? {} : { PARLEY_TEST_POSTGRES: JSON.stringify(addresses(postgres)) }),
+        ...(bundles === undefined ? {} : { PARLEY_TEST_BUNDLES: bundles }),
       },
     });
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => runner.kill(signal));
@@ -162,19 +165,25 @@ async function runTests(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Modules that most test processes load, and the programs that tests start. */
-const COMPILED = [
+/** Modules that most test processes load, and the programs that tests start from their sources. */
+const sourceModules = [
   ...["agent-core", "channel-gateway", "store", "tool-runner"].map((service) => `services/${service}/src/service.ts`),
   "packages/cli/src/commands/index.ts",
   "packages/testing/src/index.ts",
-];
+].map((path) => join(root, path));
+
+/** Builds the bundles of the services, as the images contain them: a process of a bundle starts with half the CPU time. Their scripts as JSON. */
+async function buildBundles(): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, "infra/docker/bundle.ts")], { cwd: root });
+  return stdout.trim();
+}
 
 /**
  * Fills the compile cache, which a process writes only when it ends by itself: the first test processes end minutes later, and every program
  * that they start and kill would compile all modules, which takes half a second more of CPU time. A failure is reported by the tests.
  */
 async function fillCompileCache(): Promise<void> {
-  const script = `await Promise.all(${JSON.stringify(COMPILED.map((path) => pathToFileURL(join(root, path)).href))}.map((url) => import(url)));process.exit(0)`;
+  const script = `await Promise.all(${JSON.stringify(sourceModules.map((path) => pathToFileURL(path).href))}.map((url) => import(url)));process.exit(0)`;
   const flags = ["--conditions=@parley/source", "--input-type=module", "--eval", script];
   await once(spawn(process.execPath, flags, { cwd: root, stdio: "ignore" }), "exit");
 }

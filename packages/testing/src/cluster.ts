@@ -7,6 +7,7 @@ import { REPOSITORY_PROGRAMS, SHARED_CACHE_DIR, up, type Cluster, type UpOptions
 import { startInProcess } from "./in-process-replica.ts";
 import { startScriptedModel, type ScriptedModel } from "./model/scripted-model.ts";
 import { startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
+import { servicePrograms } from "./service-programs.ts";
 import { sharedDatabase } from "./shared-postgres.ts";
 import type { Cleanup } from "./stack.ts";
 
@@ -24,7 +25,7 @@ export interface TestClusterOptions {
   processes?: readonly ServiceName[] | undefined;
   /** Starts a PostgreSQL for this cluster alone, for tests that stop it. Default: a database on the test runner's server. */
   ownPostgres?: boolean;
-  /** The scripts of the services and of the migration. Default: this repository's. */
+  /** The scripts of the services and of the migration. Default: `servicePrograms`, and this repository's migration. */
   programs?: UpOptions["programs"] | undefined;
   /** Uses a scripted model. Default: the rehearsal model. */
   model?: boolean;
@@ -66,8 +67,13 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     home,
     httpPort: 0,
     serversDir: SHARED_CACHE_DIR,
-    ...programsOf(options, copied !== undefined),
-    startReplica: (replica) => (processes.includes(replica.service) ? undefined : startInProcess(replica)),
+    programs: programsOf(options, copied !== undefined),
+    startReplica: (replica) => {
+      const { service } = replica;
+      if (processes.includes(service)) return undefined;
+      // From its sources: its modules are loaded in this process already.
+      return startInProcess({ ...replica, entry: (options.programs ?? REPOSITORY_PROGRAMS).services[service] });
+    },
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
     servers,
     environment: {
@@ -116,9 +122,9 @@ const pointOwners: Readonly<Record<string, ServiceName>> = {
 };
 
 /** A copied database is migrated already. */
-function programsOf({ programs }: TestClusterOptions, migrated: boolean): Pick<UpOptions, "programs"> {
-  if (!migrated) return programs === undefined ? {} : { programs };
-  return { programs: { ...(programs ?? REPOSITORY_PROGRAMS), migrate: null } };
+function programsOf({ programs }: TestClusterOptions, migrated: boolean): NonNullable<UpOptions["programs"]> {
+  const wanted = programs ?? { ...REPOSITORY_PROGRAMS, services: servicePrograms() };
+  return migrated ? { ...wanted, migrate: null } : wanted;
 }
 
 async function startModel(cleanup: Cleanup, wanted: boolean) {

@@ -1,10 +1,9 @@
 // One service as a separate process, with the environment of a test: for starts that never finish.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import type { ServiceName } from "@parley/contracts";
 import { freePort } from "@parley/local";
-import type { Cleanup } from "@parley/testing";
+import { servicePrograms, type Cleanup } from "@parley/testing";
 
 interface Probe {
   status: number;
@@ -29,16 +28,15 @@ export interface ServiceOptions {
   uid?: number;
 }
 
-/** Starts `services/<service>/src/main.ts`; the process ends with the cleanup. */
+/** Starts the service; the process ends with the cleanup. */
 export async function startService(
   cleanup: Cleanup,
   service: ServiceName,
   { env = {}, uid }: ServiceOptions = {},
 ): Promise<ServiceProcess> {
   const port = await freePort();
-  const entry = fileURLToPath(new URL(`../../../services/${service}/src/main.ts`, import.meta.url));
   const { PATH = "/usr/bin:/bin", NODE_COMPILE_CACHE } = process.env;
-  const child = spawn(process.execPath, ["--conditions=@parley/source", entry], {
+  const child = spawn(process.execPath, ["--conditions=@parley/source", servicePrograms()[service]], {
     env: {
       PATH,
       ...(uid === undefined && NODE_COMPILE_CACHE !== undefined ? { NODE_COMPILE_CACHE } : {}),

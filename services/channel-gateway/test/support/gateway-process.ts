@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { healthReports } from "@parley/contracts";
+import { servicePrograms } from "@parley/testing";
 import { token, type GatewayStack } from "./stack.ts";
 
 export interface GatewayProcess {
@@ -19,7 +20,7 @@ export async function startProcess(
   replica: string,
   folder: string,
   env: Record<string, string>,
-  program: URL | string = new URL("../../src/main.ts", import.meta.url),
+  program: string = servicePrograms()["channel-gateway"],
 ): Promise<GatewayProcess> {
   const faults = join(folder, "faults");
   await mkdir(faults);

@@ -1,9 +1,7 @@
 // Starts the tool-runner as a separate process.
 import { fork, type ChildProcess } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { servicePrograms } from "@parley/testing";
 import type { RunnerFixture } from "./runner-fixture.ts";
-
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** Starts a tool-runner and waits until it is ready; the stage's cleanup kills it. */
 export async function launch(
@@ -11,7 +9,7 @@ export async function launch(
   replica: string,
   env: Record<string, string> = {},
 ): Promise<ChildProcess> {
-  const child = fork(main, {
+  const child = fork(servicePrograms()["tool-runner"], {
     execArgv: ["--conditions=@parley/source"],
     stdio: ["ignore", "inherit", "inherit", "ipc"],
     env: {
