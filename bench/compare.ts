@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+import { sharedCacheDir, up, type Cluster } from "@parley/local";
 import { turn, type Gateway } from "./client.ts";
 import type { FakeModel } from "./fake-model.ts";
 import { percentile, processorMs, sample, tree } from "./measure.ts";
@@ -55,7 +55,7 @@ async function begin(start: typeof up, model: FakeModel): Promise<Side> {
   const cluster = await start({
     home,
     httpPort: 0,
-    serversDir: SHARED_CACHE_DIR,
+    serversDir: sharedCacheDir,
     environment: { PARLEY_CONFIG: settings, ANTHROPIC_API_KEY: "sk-bench", ANTHROPIC_BASE_URL: model.url },
     env: { all: { PARLEY_LOG_LEVEL: "warn" }, "agent-core": { PARLEY_MODEL: "bench" } },
   });

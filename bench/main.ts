@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { REPOSITORY_PROGRAMS, SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
+import { repositoryPrograms, sharedCacheDir, up, type Cluster, type UpOptions } from "@parley/local";
 import { buildBundles } from "../infra/docker/bundle.ts";
 import { compare } from "./compare.ts";
 import { baselines } from "./rows/baselines.ts";
@@ -65,12 +65,12 @@ async function startCluster(
   replicas: Record<string, number>,
   env: Readonly<Record<string, string>> = {},
   config = settings,
-  programs: NonNullable<UpOptions["programs"]> = REPOSITORY_PROGRAMS,
+  programs: NonNullable<UpOptions["programs"]> = repositoryPrograms,
 ): Promise<Cluster> {
   return up({
     home,
     httpPort: 0,
-    serversDir: SHARED_CACHE_DIR,
+    serversDir: sharedCacheDir,
     replicas,
     programs,
     environment: {
@@ -103,7 +103,7 @@ try {
   await cluster.stop();
 
   await measure("idle", async () => {
-    const programs = { ...REPOSITORY_PROGRAMS, services: await buildBundles() };
+    const programs = { ...repositoryPrograms, services: await buildBundles() };
     const bundled = await startCluster({}, {}, settings, programs);
     const measured = await idleBundles(bundled);
     await bundled.stop();

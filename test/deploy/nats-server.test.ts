@@ -12,7 +12,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { connectBus } from "@parley/bus";
 import { readBaseConfig } from "@parley/chassis";
 import { healthReports, newId, roles, store, type Role } from "@parley/contracts";
-import { freePort, SHARED_CACHE_DIR } from "@parley/local";
+import { freePort, sharedCacheDir } from "@parley/local";
 import { Cleanup, startTcpLink, temporaryFolder } from "@parley/testing";
 
 import { findServer } from "../../infra/local/src/servers/locate.ts";
@@ -43,7 +43,7 @@ before(async () => {
   const file = join(folder, "nats.conf");
   writeFileSync(file, confOnPort());
   const env = Object.fromEntries(roles.map((role) => [publicKeyVariable(role), keys.get(role)?.publicKey]));
-  const program = await findServer("nats", SHARED_CACHE_DIR, () => undefined);
+  const program = await findServer("nats", sharedCacheDir, () => undefined);
   const server = spawn(program, ["--config", file], { env, stdio: ["ignore", "ignore", "pipe"] });
   const ended = once(server, "exit");
   cleanup.add(async () => {

@@ -8,7 +8,7 @@ import { describe, test } from "node:test";
 
 import { metricCatalog, type MetricDefinition } from "@parley/chassis";
 import { services } from "@parley/contracts";
-import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, sharedCacheDir } from "@parley/local";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -93,7 +93,7 @@ describe("the alerts", () => {
   });
 });
 
-const promtool = await debianBinary("promtool", "prometheus", SHARED_CACHE_DIR).then(
+const promtool = await debianBinary("promtool", "prometheus", sharedCacheDir).then(
   ({ path }) => path,
   () => undefined,
 );

@@ -5,7 +5,7 @@ import { appendFile, copyFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store } from "@parley/contracts";
-import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, sharedCacheDir } from "@parley/local";
 import { Cleanup, pollUntil, tlsFixtures } from "@parley/testing";
 import { startAlertCluster, type AlertCluster } from "./support/alert-cluster.ts";
 import { assertFiresAndClears, rules, type Scrape } from "./support/alert-replay.ts";
@@ -13,7 +13,7 @@ import { assertFiresAndClears, rules, type Scrape } from "./support/alert-replay
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
-const promtool = await debianBinary("promtool", "prometheus", SHARED_CACHE_DIR).then(
+const promtool = await debianBinary("promtool", "prometheus", sharedCacheDir).then(
   ({ path }) => path,
   () => undefined,
 );

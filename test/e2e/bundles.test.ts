@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { REPOSITORY_PROGRAMS } from "@parley/local";
+import { repositoryPrograms } from "@parley/local";
 import { Cleanup, suiteBundles } from "@parley/testing";
 import { buildBundles } from "../../infra/docker/bundle.ts";
 import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
@@ -44,7 +44,7 @@ describe("a cluster of bundles", () => {
     assert.ok(bound !== null && typeof bound === "object");
     pageUrl = `http://127.0.0.1:${bound.port}/`;
     fixture = await startClusterFixture(cleanup, null, {
-      programs: { migrate: REPOSITORY_PROGRAMS.migrate, services: suiteBundles() ?? (await buildBundles()) },
+      programs: { migrate: repositoryPrograms.migrate, services: suiteBundles() ?? (await buildBundles()) },
       settings:
         '[permissions]\nallow = ["read", "edit", "exec", "web_fetch"]\n[tools.web]\nallow_private = ["127.0.0.1"]\n',
     });

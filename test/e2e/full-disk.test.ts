@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { SHARED_CACHE_DIR, up } from "@parley/local";
+import { sharedCacheDir, up } from "@parley/local";
 import { apiClient, Cleanup, temporaryFolder } from "@parley/testing";
 
 const cleanup = new Cleanup();
@@ -39,7 +39,7 @@ test(
     const warned = Promise.withResolvers<void>();
     const cluster = await up({
       home: join(disk, "home"),
-      serversDir: SHARED_CACHE_DIR,
+      serversDir: sharedCacheDir,
       environment: { PARLEY_MODEL: "rehearsal" },
       warn: (line) => {
         warnings.push(line);

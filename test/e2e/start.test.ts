@@ -6,7 +6,7 @@ import { readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { SHARED_CACHE_DIR } from "@parley/local";
+import { sharedCacheDir } from "@parley/local";
 import { Cleanup, startScriptedModel, temporaryFolder } from "@parley/testing";
 
 const cleanup = new Cleanup();
@@ -16,7 +16,7 @@ const root = resolve(import.meta.dirname, "../..");
 async function npmStart(home: string, args: string[], env: Record<string, string> = {}) {
   const { PATH = "", HOME = "" } = process.env;
   // Reuses the servers that other tests have unpacked.
-  if (!existsSync(join(home, "servers"))) await symlink(SHARED_CACHE_DIR, join(home, "servers"));
+  if (!existsSync(join(home, "servers"))) await symlink(sharedCacheDir, join(home, "servers"));
   const run = promisify(execFile)("npm", ["start", "--silent", "--", ...args, "--port", "0"], {
     cwd: root,
     env: { PATH, HOME, PARLEY_HOME: home, ...env },

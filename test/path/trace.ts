@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { REPOSITORY_PROGRAMS } from "@parley/local";
+import { repositoryPrograms } from "@parley/local";
 import { apiClient, Cleanup, startTestCluster, type ApiClient } from "@parley/testing";
 import { z } from "zod";
 import { coverProcess, type ProcessCoverage } from "./coverage.ts";
@@ -54,7 +54,7 @@ export async function traceRequests(): Promise<Traces> {
   const cluster = await startTestCluster(cleanup, {
     settings,
     // A bundle has no files to count.
-    programs: REPOSITORY_PROGRAMS,
+    programs: repositoryPrograms,
     env: { all: { NODE_OPTIONS: "--inspect=127.0.0.1:0" } },
   });
   const client = apiClient(cluster.httpUrls, cluster.token);

@@ -6,7 +6,7 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { SHARED_CACHE_DIR } from "@parley/local";
+import { sharedCacheDir } from "@parley/local";
 import { secretsGroup, writeSecretFiles } from "../secret-files.mjs";
 import { ensureBaseImage } from "./base-image.ts";
 import { contentsOf, copySources, differences } from "./contents.ts";
@@ -151,7 +151,7 @@ async function checkSecrets({ docker }: Engine, container: string): Promise<void
   assert.equal(lines.length, 3, lines.join(", "));
 }
 
-const folder = join(SHARED_CACHE_DIR, "docker");
+const folder = join(sharedCacheDir, "docker");
 mkdirSync(folder, { recursive: true });
 const engine = await openEngine(folder, say);
 try {

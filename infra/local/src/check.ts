@@ -11,7 +11,7 @@ const structureTests = ["language", "structure", "topology", "architecture", "se
   (name) => `test/${name}.test.ts`,
 );
 
-const CHECKS = [
+const checkCommands = [
   { name: "types", command: "tsc", args: ["--noEmit", "--project", "tsconfig.json"] },
   { name: "types of the console", command: "tsc", args: ["--noEmit", "--project", "packages/console/tsconfig.json"] },
   { name: "lint", command: "oxlint", args: ["--type-aware"] },
@@ -22,7 +22,7 @@ const CHECKS = [
 ];
 
 const outcomes = await Promise.all(
-  CHECKS.map(async ({ name, command, args }) => {
+  checkCommands.map(async ({ name, command, args }) => {
     const begun = performance.now();
     const outcome = await run(`${bin}/${command}`, args, { cwd: root, env: { ...process.env, NO_COLOR: "1" } });
     const seconds = ((performance.now() - begun) / 1000).toFixed(1);

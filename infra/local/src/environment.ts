@@ -37,14 +37,23 @@ export interface ReplicaPlace {
 }
 
 /** Variables of the caller's environment that every service receives. */
-const COMMON = ["PATH", "HOME", "LANG", "TZ", "NODE_ENV", "NODE_COMPILE_CACHE", "PARLEY_LOG_LEVEL", "PARLEY_DRAIN_MS"];
+const commonVariables = [
+  "PATH",
+  "HOME",
+  "LANG",
+  "TZ",
+  "NODE_ENV",
+  "NODE_COMPILE_CACHE",
+  "PARLEY_LOG_LEVEL",
+  "PARLEY_DRAIN_MS",
+];
 /** TLS files for an external server that a URL names: CA, certificate and key. A private server has no TLS. */
 function tlsFiles(person: Environment, url: "NATS_URL" | "DATABASE_URL" | "REDIS_URL", prefix: string): string[] {
   return person[url] ? ["CA_FILE", "CERT_FILE", "KEY_FILE"].map((suffix) => `${prefix}_${suffix}`) : [];
 }
 /** For the two services that connect to the internet directly. */
-const OUTBOUND = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
-const MODEL = [
+const outboundVariables = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+const modelVariables = [
   "ANTHROPIC_API_KEY",
   "ANTHROPIC_BASE_URL",
   "OPENAI_API_KEY",
@@ -54,28 +63,28 @@ const MODEL = [
   "PARLEY_MODEL_FIRST_BYTE_MS",
   "PARLEY_MODEL_IDLE_MS",
 ];
-const STORE = [
+const storeVariables = [
   "PARLEY_STORE_POOL",
   "PARLEY_OP_RETENTION_HOURS",
   "PARLEY_EVENT_RETENTION_DAYS",
   "PARLEY_AUDIT_RETENTION_DAYS",
 ];
 /** The store's place for large attachments. */
-const BLOB_PREFIX = "PARLEY_BLOB_";
+const blobPrefix = "PARLEY_BLOB_";
 /** Credentials for the bucket. */
-const BUCKET_PREFIX = "AWS_";
+const bucketPrefix = "AWS_";
 /** Keys of agent-core's other providers (an embedder, a transcription service); parley.toml names them. */
-const AGENT_PREFIX = "PARLEY_AGENT_";
-const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
+const agentPrefix = "PARLEY_AGENT_";
+const gatewayVariables = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
 /** Settings as variables and flags; each service reads all of them. */
-const SETTINGS = ["PARLEY_PRESET", "PARLEY_SET"];
-const SETTINGS_PREFIX = "PARLEY__";
+const defaultSettings = ["PARLEY_PRESET", "PARLEY_SET"];
+const settingsPrefix = "PARLEY__";
 /** OpenTelemetry's variables. One trace needs all four services. */
-const TRACING_PREFIX = "OTEL_";
+const tracingPrefix = "OTEL_";
 /** Secrets of tools, hooks and MCP servers; parley.toml names them. PARLEY_MCP_KEY seals the tokens of servers. */
-const TOOL_PREFIXES = ["PARLEY_TOOL_", "PARLEY_HOOK_", "PARLEY_MCP_", "BRAVE_", "TAVILY_"];
+const toolPrefixes = ["PARLEY_TOOL_", "PARLEY_HOOK_", "PARLEY_MCP_", "BRAVE_", "TAVILY_"];
 /** Channel secrets; parley.toml names them. */
-const CHANNEL_PREFIX = "PARLEY_CHANNEL_";
+const channelPrefix = "PARLEY_CHANNEL_";
 
 /** The whole environment of one replica. `person`: the caller's environment; only listed variables are passed on. */
 export function serviceEnvironment(
@@ -87,10 +96,10 @@ export function serviceEnvironment(
   return {
     NODE_ENV: "production",
     ...pick(person, [
-      ...COMMON,
+      ...commonVariables,
       ...tlsFiles(person, "NATS_URL", "PARLEY_NATS"),
       "PARLEY_TRACE_STORE",
-      ...beginningWith(person, TRACING_PREFIX),
+      ...beginningWith(person, tracingPrefix),
     ]),
     ...settingsVariables(person),
     PARLEY_NAMESPACE: facts.namespace,
@@ -98,39 +107,43 @@ export function serviceEnvironment(
     PARLEY_REPLICA: place.name,
     PARLEY_HEALTH_PORT: "0",
     ...(facts.configPath === null ? {} : { PARLEY_CONFIG: facts.configPath }),
-    ...OWN_PART[service](place, facts, person),
+    ...ownPart[service](place, facts, person),
   };
 }
 
 /** The settings in the caller's environment: variables of keys, the preset, and flags. */
 export function settingsVariables(person: Environment): Record<string, string> {
-  return pick(person, [...SETTINGS, ...beginningWith(person, SETTINGS_PREFIX)]);
+  return pick(person, [...defaultSettings, ...beginningWith(person, settingsPrefix)]);
 }
 
 /** The environment of the migration, the only process with the schema owner's password. */
 export function migrationEnvironment(ownerUrl: string, person: Environment): Record<string, string> {
   return {
     NODE_ENV: "production",
-    ...pick(person, [...COMMON, ...tlsFiles(person, "DATABASE_URL", "DATABASE")]),
+    ...pick(person, [...commonVariables, ...tlsFiles(person, "DATABASE_URL", "DATABASE")]),
     DATABASE_URL: ownerUrl,
   };
 }
 
 type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) => Record<string, string>;
 
-const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
+const ownPart: Readonly<Record<ServiceName, OwnPart>> = {
   store: (_, facts, person) => ({
     DATABASE_URL: facts.storeUrl,
-    ...pick(person, [...STORE, ...tlsFiles(person, "DATABASE_URL", "DATABASE"), ...beginningWith(person, BLOB_PREFIX)]),
-    ...(person["PARLEY_BLOB_BUCKET"] === undefined ? {} : pick(person, beginningWith(person, BUCKET_PREFIX))),
+    ...pick(person, [
+      ...storeVariables,
+      ...tlsFiles(person, "DATABASE_URL", "DATABASE"),
+      ...beginningWith(person, blobPrefix),
+    ]),
+    ...(person["PARLEY_BLOB_BUCKET"] === undefined ? {} : pick(person, beginningWith(person, bucketPrefix))),
   }),
   "agent-core": (_, facts, person) => ({
     REDIS_URL: facts.redisUrl,
     ...pick(person, [
-      ...MODEL,
+      ...modelVariables,
       ...tlsFiles(person, "REDIS_URL", "REDIS"),
-      ...OUTBOUND,
-      ...beginningWith(person, AGENT_PREFIX),
+      ...outboundVariables,
+      ...beginningWith(person, agentPrefix),
     ]),
   }),
   "tool-runner": (_, facts, person) => ({
@@ -143,7 +156,7 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
       "PARLEY_EXEC_MIN_ISOLATION",
       "PARLEY_CHECKPOINTS",
       "PARLEY_STATE",
-      ...TOOL_PREFIXES.flatMap((prefix) => beginningWith(person, prefix)),
+      ...toolPrefixes.flatMap((prefix) => beginningWith(person, prefix)),
     ]),
   }),
   "channel-gateway": (place, facts, person) => ({
@@ -151,7 +164,7 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
     PARLEY_HTTP_PORT: String(place.httpPort ?? 0),
     PARLEY_TOKEN_SHA256: facts.tokenSha256,
     PARLEY_SECRETS_DIR: facts.secrets,
-    ...pick(person, [...GATEWAY, ...OUTBOUND, ...beginningWith(person, CHANNEL_PREFIX)]),
+    ...pick(person, [...gatewayVariables, ...outboundVariables, ...beginningWith(person, channelPrefix)]),
   }),
 };
 

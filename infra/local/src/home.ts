@@ -59,14 +59,14 @@ export function lockHome(home: Home): FileLock {
   });
 }
 
-const MIN_TOKEN_LENGTH = 16;
+const minTokenLength = 16;
 
 /** The token: the given one, else the stored one, else a new one. Stores it for the CLI, readable by its owner only. */
 export function ensureToken(home: Home, given: string | undefined): string {
   const file = join(home.path, "token");
   const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
-  if (given && given.length < MIN_TOKEN_LENGTH) {
-    throw new LocalError("bad_option", `PARLEY_TOKEN must have at least ${MIN_TOKEN_LENGTH} characters.`);
+  if (given && given.length < minTokenLength) {
+    throw new LocalError("bad_option", `PARLEY_TOKEN must have at least ${minTokenLength} characters.`);
   }
   const token = given || kept || randomBytes(24).toString("base64url");
   if (token !== kept) {
@@ -123,23 +123,23 @@ const ClusterStateSchema = z.object({
 });
 export type ClusterState = z.infer<typeof ClusterStateSchema>;
 
-export const STATE_FILE = "state.json";
+export const stateFile = "state.json";
 
 /** Writes the state for the CLI, atomically. */
 export function writeState(home: Home, state: ClusterState): void {
-  const draft = join(home.path, `${STATE_FILE}.new`);
+  const draft = join(home.path, `${stateFile}.new`);
   writeFileSync(draft, JSON.stringify(state, null, 2), { mode: 0o600 });
-  renameSync(draft, join(home.path, STATE_FILE));
+  renameSync(draft, join(home.path, stateFile));
 }
 
 export function removeState(home: Home): void {
-  rmSync(join(home.path, STATE_FILE), { force: true });
+  rmSync(join(home.path, stateFile), { force: true });
 }
 
 /** The state of the running or killed supervisor; null if there is no valid file. */
 export function readAnyState(homePath: string): ClusterState | null {
   try {
-    return ClusterStateSchema.parse(JSON.parse(readFileSync(join(homePath, STATE_FILE), "utf8")));
+    return ClusterStateSchema.parse(JSON.parse(readFileSync(join(homePath, stateFile), "utf8")));
   } catch {
     return null;
   }

@@ -4,14 +4,14 @@ export { LocalError, type LocalErrorCode } from "./errors.ts";
 export { debianBinary, debianLibrary, hasApt, type DebianBinary } from "./servers/debian.ts";
 export { suitePrograms, type SuiteMounts, type SuiteOptions, type SuitePrograms } from "./servers/debian-suite.ts";
 export { npmPackage, type NpmPackage } from "./servers/npm-package.ts";
-export { missingServers, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
+export { missingServers, onPath, sharedCacheDir } from "./servers/locate.ts";
 export { startNats, type NatsOptions, type NatsServer, type NatsUser } from "./servers/nats.ts";
 export { freePort } from "./servers/ports.ts";
 export {
   databaseStatements,
-  OWNER_ROLE,
+  ownerRole,
   startPostgres,
-  STORE_ROLE,
+  storeRole,
   type PostgresOptions,
   type PostgresServer,
   type PostgresUrls,
@@ -25,7 +25,7 @@ export { requestEnd } from "./processes.ts";
 export { natsUsers, type GivenServers, type SupervisedServer } from "./supervisor/backing.ts";
 export { isReadByService, keepSecrets, readSecrets, secretsPath, withSecrets } from "./secrets.ts";
 export type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
-export { REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
-export { NPM_PROGRAMS, SUITE_PROGRAMS } from "./test-peers.ts";
+export { repositoryPrograms } from "./supervisor/program.ts";
+export { npmPackages, suitePackages } from "./test-peers.ts";
 export { workspaceFolders } from "./workspace.ts";
 export { up, type Cluster, type UpOptions } from "./up.ts";

@@ -12,7 +12,7 @@ export interface FileLock extends Disposable {
 }
 
 /** The lock for the removal of a stale lock is held for microseconds; an older one belongs to a dead process. */
-const BREAKER_MAX_AGE_MS = 10_000;
+const breakerMaxAgeMs = 10_000;
 
 /** Acquires the lock without waiting, or returns the living process that holds it. */
 export function tryLock(path: string): FileLock | { readonly heldBy: ProcessName } {
@@ -80,7 +80,7 @@ function breakStale(path: string): void {
   const breaker = `${path}.break`;
   if (!linkOwned(breaker)) {
     try {
-      if (Date.now() - statSync(breaker).mtimeMs > BREAKER_MAX_AGE_MS) rmSync(breaker, { force: true });
+      if (Date.now() - statSync(breaker).mtimeMs > breakerMaxAgeMs) rmSync(breaker, { force: true });
     } catch {
       // The other process has finished.
     }

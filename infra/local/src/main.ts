@@ -12,18 +12,18 @@ import { ask, chat, type TerminalChat } from "./main/ask.ts";
 import { watchChannels } from "./main/channel-notices.ts";
 import { isDetached, sendToTerminal, sentToTerminal, startDetached } from "./main/detached.ts";
 import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
-import { HELP, readOptions, type StartOptions } from "./main/options.ts";
+import { helpText, readOptions, type StartOptions } from "./main/options.ts";
 import { channelStates, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
 import { type Cluster, up } from "./up.ts";
 
 /** Progress lines that `--once` shows too: they explain a long wait. */
-const SLOW_WORK = /^downloading /;
+const slowStep = /^downloading /;
 
 async function main(): Promise<number> {
   const options = readOptions(process.argv.slice(2), process.env, process.cwd());
   if (options.help) {
-    console.log(HELP);
+    console.log(helpText);
     return 0;
   }
   const requests = countStopRequests();
@@ -64,7 +64,7 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
   }
   const cluster = await start(options, requests, {
     httpPort: options.portChosen ? options.httpPort : 0,
-    say: (line) => SLOW_WORK.test(line) && say(line),
+    say: (line) => slowStep.test(line) && say(line),
     warn: say,
   });
   try {

@@ -10,10 +10,10 @@ import { services } from "@parley/contracts";
 import { type Environment, isSet, serviceEnvironment } from "./environment.ts";
 import { LocalError } from "./errors.ts";
 
-const SECRETS_FILE = "secrets.env";
+const secretsFile = "secrets.env";
 
 export function secretsPath(homePath: string): string {
-  return join(homePath, SECRETS_FILE);
+  return join(homePath, secretsFile);
 }
 
 /** The secrets by the name of their variable; empty without a file. Throws for a file that cannot be read. */
@@ -88,7 +88,7 @@ function quoted(name: string, value: string): string {
   if (quote === undefined || /[\r\n\0]/.test(value) || (quote === '"' && value.includes("\\"))) {
     throw new LocalError(
       "bad_option",
-      `The value of ${name} has line breaks or all kinds of quotes, which ${SECRETS_FILE} cannot contain.`,
+      `The value of ${name} has line breaks or all kinds of quotes, which ${secretsFile} cannot contain.`,
       {
         fix: `Set the variable ${name} in the environment of npm start instead.`,
       },

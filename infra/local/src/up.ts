@@ -24,7 +24,7 @@ import { findBubblewrap } from "./servers/locate.ts";
 import { freePort, gatewayPorts } from "./servers/ports.ts";
 import type { LogSink } from "./servers/process.ts";
 import { startBacking, type Backing, type GivenServers } from "./supervisor/backing.ts";
-import { migrate, REPOSITORY_PROGRAMS, type Programs } from "./supervisor/program.ts";
+import { migrate, repositoryPrograms, type Programs } from "./supervisor/program.ts";
 import type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 import { endLeftOvers, Started } from "./supervisor/running-cluster.ts";
 import { chosenWorkspace, workspaceFolders } from "./workspace.ts";
@@ -115,7 +115,7 @@ export async function up(options: UpOptions): Promise<Cluster> {
 }
 
 async function bringUp(options: UpOptions, home: Home, started: Started): Promise<Cluster> {
-  const { say = () => {}, programs = REPOSITORY_PROGRAMS, serversDir = home.servers, servers: given = {} } = options;
+  const { say = () => {}, programs = repositoryPrograms, serversDir = home.servers, servers: given = {} } = options;
   const signal = options.signal ?? new AbortController().signal;
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const environment = withSecrets(home.path, { PATH, HOME, NODE_COMPILE_CACHE, ...options.environment });

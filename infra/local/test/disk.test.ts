@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { readState } from "../src/home.ts";
-import { missingBubblewrap, SHARED_CACHE_DIR } from "../src/servers/locate.ts";
+import { missingBubblewrap, sharedCacheDir } from "../src/servers/locate.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { WriteTrouble } from "../src/supervisor/log-file.ts";
 import { up } from "../src/up.ts";
@@ -23,7 +23,7 @@ const given = {
   redis: { url: "redis://127.0.0.1:9" },
   nats: { urlFor: (user: string) => `nats://${user}:x@127.0.0.1:9` },
 };
-const base = { serversDir: SHARED_CACHE_DIR, programs: standIns, servers: given };
+const base = { serversDir: sharedCacheDir, programs: standIns, servers: given };
 
 test("keeps the cluster running and reports once when state.json meets a full disk", async () => {
   using home = folder();

@@ -38,7 +38,7 @@ const person = {
   AWS_SECRET_ACCESS_KEY: "s3cret-other",
 };
 
-const OWN_SECRETS = {
+const ownSecrets = {
   store: ["s3cret-nats-store", "s3cret-postgres"],
   "agent-core": ["s3cret-key", "s3cret-nats-core", "s3cret-openai-key", "s3cret-redis"],
   "tool-runner": ["s3cret-nats-tools"],
@@ -49,7 +49,7 @@ test("passes each service its own secrets and no other service's", () => {
   for (const service of services) {
     const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, facts, person);
     const secrets = Object.values(env).flatMap((value) => value.match(/s3cret-[a-z-]+/g) ?? []);
-    assert.deepEqual(secrets.sort(), OWN_SECRETS[service], service);
+    assert.deepEqual(secrets.sort(), ownSecrets[service], service);
   }
 });
 

@@ -11,13 +11,13 @@ import { fileURLToPath } from "node:url";
 import { readAnyState, readState, sha256 } from "../src/home.ts";
 import { ask } from "../src/main/ask.ts";
 import { isAlive, nameOf, waitGone } from "../src/processes.ts";
-import { SHARED_CACHE_DIR } from "../src/servers/locate.ts";
+import { sharedCacheDir } from "../src/servers/locate.ts";
 import { up, type UpOptions } from "../src/up.ts";
 import { failingMigration, standIns } from "./stand-in/programs.ts";
 import { folder } from "./support/folder.ts";
 import { redis as redisSays } from "./support/wire.ts";
 
-const base = { serversDir: SHARED_CACHE_DIR, programs: standIns } satisfies Partial<UpOptions>;
+const base = { serversDir: sharedCacheDir, programs: standIns } satisfies Partial<UpOptions>;
 const never = new AbortController().signal;
 
 /** The stand-ins do not connect to these servers, so none has to run. */

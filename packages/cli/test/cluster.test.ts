@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { freePort, SHARED_CACHE_DIR, startRedis, up, type Cluster, type RedisServer } from "@parley/local";
+import { freePort, sharedCacheDir, startRedis, up, type Cluster, type RedisServer } from "@parley/local";
 import { z } from "zod";
 
 import { parley, runParley } from "./support/parley.ts";
@@ -17,10 +17,10 @@ let redis: RedisServer;
 let cluster: Cluster;
 
 before(async () => {
-  redis = await startRedis({ dataDir: join(folder, "redis"), cacheDir: SHARED_CACHE_DIR });
+  redis = await startRedis({ dataDir: join(folder, "redis"), cacheDir: sharedCacheDir });
   cluster = await up({
     home,
-    serversDir: SHARED_CACHE_DIR,
+    serversDir: sharedCacheDir,
     servers: { redis },
     replicas: { "channel-gateway": 2, "agent-core": 2 },
     environment: { ...process.env, PARLEY__LIMITS__MAX_REPEATED_CALLS: "7" },

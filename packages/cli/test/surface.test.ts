@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+import { sharedCacheDir, up, type Cluster } from "@parley/local";
 
 import { runParley } from "./support/parley.ts";
 
@@ -18,7 +18,7 @@ const home = join(folder, "home");
 let cluster: Cluster;
 
 before(async () => {
-  cluster = await up({ home, serversDir: SHARED_CACHE_DIR, environment: process.env });
+  cluster = await up({ home, serversDir: sharedCacheDir, environment: process.env });
 });
 
 after(async () => {

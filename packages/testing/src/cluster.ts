@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { services, type ServiceName } from "@parley/contracts";
-import { REPOSITORY_PROGRAMS, SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
+import { repositoryPrograms, sharedCacheDir, up, type Cluster, type UpOptions } from "@parley/local";
 import { startInProcess } from "./in-process-replica.ts";
 import { startScriptedModel, type ScriptedModel } from "./model/scripted-model.ts";
 import { startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
@@ -66,13 +66,13 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
   const cluster = await up({
     home,
     httpPort: 0,
-    serversDir: SHARED_CACHE_DIR,
+    serversDir: sharedCacheDir,
     programs: programsOf(options, copied !== undefined),
     startReplica: (replica) => {
       const { service } = replica;
       if (processes.includes(service)) return undefined;
       // From its sources: its modules are loaded in this process already.
-      return startInProcess({ ...replica, entry: (options.programs ?? REPOSITORY_PROGRAMS).services[service] });
+      return startInProcess({ ...replica, entry: (options.programs ?? repositoryPrograms).services[service] });
     },
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
     servers,
@@ -123,7 +123,7 @@ const pointOwners: Readonly<Record<string, ServiceName>> = {
 
 /** A copied database is migrated already. */
 function programsOf({ programs }: TestClusterOptions, migrated: boolean): NonNullable<UpOptions["programs"]> {
-  const wanted = programs ?? { ...REPOSITORY_PROGRAMS, services: servicePrograms() };
+  const wanted = programs ?? { ...repositoryPrograms, services: servicePrograms() };
   return migrated ? { ...wanted, migrate: null } : wanted;
 }
 

@@ -1,6 +1,6 @@
 // The scripts of the services that tests start as processes.
 import type { ServiceName } from "@parley/contracts";
-import { REPOSITORY_PROGRAMS } from "@parley/local";
+import { repositoryPrograms } from "@parley/local";
 import { z } from "zod";
 
 const Programs = z.object({
@@ -16,7 +16,7 @@ const Programs = z.object({
  */
 export function servicePrograms(): Readonly<Record<ServiceName, string>> {
   const bundles = suiteBundles();
-  return bundles ?? REPOSITORY_PROGRAMS.services;
+  return bundles ?? repositoryPrograms.services;
 }
 
 /** The bundles that `npm test` has built; null when it has not built any. */

@@ -4,10 +4,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
-import { SHARED_CACHE_DIR, SUITE_PROGRAMS, suitePrograms } from "@parley/local";
+import { sharedCacheDir, suitePackages, suitePrograms } from "@parley/local";
 import { startDiscordPeer } from "../src/peers/discord/index.ts";
 
-const programs = await suitePrograms({ name: "discord", ...SUITE_PROGRAMS.discord, cacheDir: SHARED_CACHE_DIR }).catch(
+const programs = await suitePrograms({ name: "discord", ...suitePackages.discord, cacheDir: sharedCacheDir }).catch(
   (error: unknown) => `discord.py of Debian is not available: ${String(error)}`,
 );
 

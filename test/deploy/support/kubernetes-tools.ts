@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { NPM_PROGRAMS, npmPackage, SHARED_CACHE_DIR } from "@parley/local";
+import { npmPackages, npmPackage, sharedCacheDir } from "@parley/local";
 
 export interface KubernetesTools {
   kubectl: string;
@@ -14,7 +14,7 @@ export interface KubernetesTools {
 /** The paths of the programs; undefined when they cannot be had. */
 export async function kubernetesTools(): Promise<KubernetesTools | undefined> {
   try {
-    const folder = await npmPackage(NPM_PROGRAMS.kubernetes, SHARED_CACHE_DIR);
+    const folder = await npmPackage(npmPackages.kubernetes, sharedCacheDir);
     const programs = join(folder, "programs");
     if (!existsSync(programs)) {
       const draft = mkdtempSync(join(folder, ".programs-"));

@@ -64,7 +64,7 @@ async function post(
   return promise;
 }
 
-const CLI = fileURLToPath(new URL("../../../../packages/cli/src/main.ts", import.meta.url));
+const cliScript = fileURLToPath(new URL("../../../../packages/cli/src/main.ts", import.meta.url));
 
 /** The chat on this terminal, which owns the screen while it is open. */
 export interface TerminalChat {
@@ -77,7 +77,7 @@ export interface TerminalChat {
 const KeepCluster = z.object({ keepCluster: z.literal(true) });
 
 export function chat(home: string, signal: AbortSignal): TerminalChat {
-  const child = spawn(process.execPath, ["--conditions=@parley/source", CLI, "chat", "--home", home], {
+  const child = spawn(process.execPath, ["--conditions=@parley/source", cliScript, "chat", "--home", home], {
     stdio: ["inherit", "inherit", "inherit", "ipc"],
   });
   let keepsCluster = false;
@@ -98,7 +98,7 @@ export function chat(home: string, signal: AbortSignal): TerminalChat {
 /** Runs a `parley` command on this terminal until it ends, by itself or through the signal. Returns its exit code; null after a signal. */
 export async function runOnTerminal(args: readonly string[], signal: AbortSignal): Promise<number | null> {
   if (signal.aborted) return null;
-  const child = spawn(process.execPath, ["--conditions=@parley/source", CLI, ...args], { stdio: "inherit" });
+  const child = spawn(process.execPath, ["--conditions=@parley/source", cliScript, ...args], { stdio: "inherit" });
   const end = (): void => {
     child.kill("SIGTERM");
   };

@@ -13,7 +13,7 @@ import { knownSystemError, LocalError } from "../errors.ts";
 import { openHome } from "../home.ts";
 import { StopRequested, type StopRequests } from "./stop-requests.ts";
 
-const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
+const mainScript = fileURLToPath(new URL("../main.ts", import.meta.url));
 
 const Message = z.union([z.object({ line: z.string() }), z.object({ ready: z.literal(true) })]);
 
@@ -41,7 +41,7 @@ export async function sentToTerminal(): Promise<void> {
 export async function startDetached(home: string, args: readonly string[], requests: StopRequests): Promise<void> {
   const log = openLog(home);
   const words = args.filter((word) => word !== "--detach" && word !== "-d");
-  const child = spawn(process.execPath, ["--conditions=@parley/source", MAIN, ...words, "--no-chat"], {
+  const child = spawn(process.execPath, ["--conditions=@parley/source", mainScript, ...words, "--no-chat"], {
     detached: true,
     stdio: ["ignore", log, log, "ipc"],
   });

@@ -8,14 +8,14 @@ import { errorMessage, presetNames, type ServiceName, services } from "@parley/c
 import type { Environment } from "../environment.ts";
 import { LocalError } from "../errors.ts";
 
-const DEFAULT_HTTP_PORT = 8787;
-const MAX_REPLICAS = 32;
+const defaultHttpPort = 8787;
+const maxReplicas = 32;
 
-export const HELP = `npm start -- [options]            start Parley on this machine and open the chat
+export const helpText = `npm start -- [options]            start Parley on this machine and open the chat
 
   --once <text>                   print the answer to one message and exit; uses a new session
   --replicas <service>=<n>[,…]    number of processes of a service (${services.join(", ")})
-  --port <port>                   HTTP port (PARLEY_HTTP_PORT, default ${DEFAULT_HTTP_PORT}; 0: any free port)
+  --port <port>                   HTTP port (PARLEY_HTTP_PORT, default ${defaultHttpPort}; 0: any free port)
   --preset <name>                 a named set of settings (PARLEY_PRESET; ${presetNames.join(", ")})
   --set <key>=<value>             a setting; overrides parley.toml and the environment; repeatable (--set limits.max_usd=2)
   --home <folder>                 data folder (PARLEY_HOME, default .parley in this folder)
@@ -53,7 +53,7 @@ export function readOptions(args: readonly string[], environment: Environment, c
     help: values.help === true,
     once: values.once ?? null,
     replicas: readReplicas(values.replicas ?? ""),
-    httpPort: port === undefined ? DEFAULT_HTTP_PORT : readPort(port),
+    httpPort: port === undefined ? defaultHttpPort : readPort(port),
     portChosen: port !== undefined,
     home: resolve(cwd, values.home ?? (environment.PARLEY_HOME || join(cwd, ".parley"))),
     settings: [...(values.preset === undefined ? [] : [`preset=${values.preset}`]), ...(values.set ?? [])],
@@ -92,10 +92,10 @@ function readReplicas(text: string): Partial<Record<ServiceName, number>> {
         "bad_option",
         `--replicas: there is no service "${name}". Services: ${services.join(", ")}.`,
       );
-    if (!/^\d+$/.test(count) || Number(count) < 1 || Number(count) > MAX_REPLICAS) {
+    if (!/^\d+$/.test(count) || Number(count) < 1 || Number(count) > maxReplicas) {
       throw new LocalError(
         "bad_option",
-        `--replicas: ${service} needs a number from 1 to ${MAX_REPLICAS}, for example ${service}=2.`,
+        `--replicas: ${service} needs a number from 1 to ${maxReplicas}, for example ${service}=2.`,
       );
     }
     replicas[service] = Number(count);

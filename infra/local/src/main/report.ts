@@ -19,17 +19,17 @@ export function report(failure: unknown): void {
   }
 }
 
-const COLOURS = ["cyan", "magenta", "yellow", "green", "blue"] as const;
+const replicaColours = ["cyan", "magenta", "yellow", "green", "blue"] as const;
 
 /** Writes one line of a service, prefixed with the replica's name; each replica has a colour on a terminal. */
 export function serviceLineWriter(isTerminal: boolean): (replica: string, line: string) => void {
-  const colours = new Map<string, (typeof COLOURS)[number]>();
+  const colours = new Map<string, (typeof replicaColours)[number]>();
   return (replica, line) => {
     if (!isTerminal) {
       process.stderr.write(`${replica} | ${line}\n`);
       return;
     }
-    const colour = colours.get(replica) ?? COLOURS[colours.size % COLOURS.length] ?? "cyan";
+    const colour = colours.get(replica) ?? replicaColours[colours.size % replicaColours.length] ?? "cyan";
     colours.set(replica, colour);
     process.stderr.write(`${styleText(colour, `${replica} |`, { stream: process.stderr })} ${line}\n`);
   };

@@ -4,7 +4,7 @@
  * One Ctrl-C may arrive several times: the terminal sends it to the whole process group, and npm forwards it. Copies arrive within
  * milliseconds; a second key press takes longer than this.
  */
-const ONE_REQUEST_MS = 250;
+const repeatedSignalMs = 250;
 
 export interface StopRequests {
   /** Aborts at the first request. */
@@ -26,7 +26,7 @@ export function countStopRequests(
   let last = -Infinity;
   const count = (): void => {
     const at = now();
-    const copy = at - last < ONE_REQUEST_MS;
+    const copy = at - last < repeatedSignalMs;
     last = at;
     if (!first.signal.aborted) first.abort(new StopRequested());
     else if (!copy) second.abort(new StopRequested());

@@ -51,10 +51,10 @@ export interface SuitePrograms {
 }
 
 /** Verifies the signature of the suite's lists; on other distributions the package debian-archive-keyring installs it. */
-const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
-const ARCHIVE = "http://deb.debian.org/debian";
+const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+const debianArchive = "http://deb.debian.org/debian";
 /** Links of the root folder into `usr`, which the package base-files has. */
-const USR_LINKS = ["bin", "sbin", "lib", "lib64"];
+const usrLinks = ["bin", "sbin", "lib", "lib64"];
 
 /**
  * Downloads and unpacks packages of a suite on the first call. Safe for concurrent processes: one of them does the work. Rejects with a
@@ -118,7 +118,7 @@ async function unpackSuite({ suite, packages, cacheDir }: SuiteOptions, draft: s
   writeFileSync(join(draft, "versions.json"), JSON.stringify(versions));
   const root = join(draft, "root");
   mkdirSync(root);
-  for (const folder of USR_LINKS) symlinkSync(`usr/${folder}`, join(root, folder));
+  for (const folder of usrLinks) symlinkSync(`usr/${folder}`, join(root, folder));
   await unpackAll(draft, root);
   rmSync(join(draft, "partial"), { recursive: true });
   mkdirSync(join(root, "etc"), { recursive: true });
@@ -139,7 +139,7 @@ function suiteLists(suite: string, cacheDir: string): string[] {
   const status = join(folder, "status");
   if (!existsSync(status)) writeFileSync(status, "");
   const sources = join(folder, "sources.list");
-  writeFileSync(sources, `deb [signed-by=${KEYRING}] ${ARCHIVE} ${suite} main\n`);
+  writeFileSync(sources, `deb [signed-by=${debianKeyring}] ${debianArchive} ${suite} main\n`);
   const settings = {
     "Dir::State": folder,
     "Dir::State::lists": join(folder, "lists"),
@@ -154,12 +154,12 @@ function suiteLists(suite: string, cacheDir: string): string[] {
 
 /** The root is an empty file system in memory, so that mounts may have any path. */
 function sandbox(root: string, { writable = [], readOnly = [] }: SuiteMounts): string[] {
-  const folders = readdirSync(root).filter((name) => !USR_LINKS.includes(name));
+  const folders = readdirSync(root).filter((name) => !usrLinks.includes(name));
   const options = [
     ["--die-with-parent", "--unshare-pid", "--clearenv"],
     ["--setenv", "PATH", "/usr/bin:/usr/sbin", "--setenv", "LANG", "C.UTF-8"],
     ...folders.map((name) => ["--ro-bind", join(root, name), `/${name}`]),
-    ...USR_LINKS.map((name) => ["--symlink", `usr/${name}`, `/${name}`]),
+    ...usrLinks.map((name) => ["--symlink", `usr/${name}`, `/${name}`]),
     ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"],
     ...readOnly.map((path) => ["--ro-bind", path, path]),
     ...writable.map((path) => ["--bind", path, path]),

@@ -32,7 +32,7 @@ export interface DebianBinary {
   readonly root: string;
 }
 
-const BINARY_FOLDERS = ["usr/bin", "usr/sbin", "bin", "sbin", "usr/games"];
+const binaryFolders = ["usr/bin", "usr/sbin", "bin", "sbin", "usr/games"];
 
 let apt: Promise<boolean> | undefined;
 
@@ -228,7 +228,8 @@ async function missingLibraries(root: string, files: readonly string[]): Promise
 }
 
 function programs(root: string): string[] {
-  return BINARY_FOLDERS.map((folder) => join(root, folder))
+  return binaryFolders
+    .map((folder) => join(root, folder))
     .filter((folder) => existsSync(folder))
     .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
 }

@@ -11,7 +11,7 @@ import { debianBinary, hasApt } from "./debian.ts";
 import { type LogSink, run } from "./process.ts";
 
 /** The folder of unpacked packages that all tests share. `npm start` has its own under its home. */
-export const SHARED_CACHE_DIR = fileURLToPath(new URL("../../../../.parley/servers", import.meta.url));
+export const sharedCacheDir = fileURLToPath(new URL("../../../../.parley/servers", import.meta.url));
 
 interface Known {
   readonly commands: readonly string[];
@@ -22,7 +22,7 @@ interface Known {
   readonly brew: string;
 }
 
-const KNOWN = {
+const knownServers = {
   redis: {
     commands: ["redis-server", "valkey-server"],
     packageName: "redis-server",
@@ -43,14 +43,14 @@ const found = new Map<string, Promise<string>>();
 
 /** The path of a server's binary of a supported version. The result is cached per process and cache folder. */
 export async function findServer(
-  what: keyof typeof KNOWN,
-  cacheDir = SHARED_CACHE_DIR,
+  what: keyof typeof knownServers,
+  cacheDir = sharedCacheDir,
   log?: (line: string) => void,
 ): Promise<string> {
   const key = `${what} ${cacheDir}`;
   let search = found.get(key);
   if (search === undefined) {
-    search = locate(KNOWN[what], cacheDir, log);
+    search = locate(knownServers[what], cacheDir, log);
     found.set(key, search);
     search.catch(() => found.delete(key));
   }
@@ -64,7 +64,7 @@ async function locate(known: Known, cacheDir: string, log?: (line: string) => vo
   }
   const [command = known.packageName] = known.commands;
   if (!(await hasApt()))
-    throw missingError([known, ...Object.values(KNOWN).filter((each) => each !== known && !isOnPath(each))]);
+    throw missingError([known, ...Object.values(knownServers).filter((each) => each !== known && !isOnPath(each))]);
   return (await debianBinary(command, known.packageName, cacheDir, log)).path;
 }
 
@@ -74,19 +74,19 @@ function isOnPath({ commands }: Known): boolean {
 
 /** The servers that neither PATH nor apt can provide on this machine, as one error; null if nothing is missing. */
 export async function missingServers(): Promise<LocalError | null> {
-  const missing = Object.values(KNOWN).filter((known) => !isOnPath(known));
+  const missing = Object.values(knownServers).filter((known) => !isOnPath(known));
   return missing.length === 0 || (await hasApt()) ? null : missingError(missing);
 }
 
 /** Commands that install packages, in the order in which they are looked for. */
-const PACKAGE_MANAGERS = {
+const packageManagers = {
   brew: "brew install",
   dnf: "sudo dnf install",
   pacman: "sudo pacman -S",
   apk: "sudo apk add",
   zypper: "sudo zypper install",
 } as const;
-type PackageManager = keyof typeof PACKAGE_MANAGERS;
+type PackageManager = keyof typeof packageManagers;
 
 function missingError(missing: readonly Known[]): LocalError {
   const { message, fix } = missingText(missing, foundManager());
@@ -94,7 +94,7 @@ function missingError(missing: readonly Known[]): LocalError {
 }
 
 function foundManager(): PackageManager | null {
-  const managers = Object.keys(PACKAGE_MANAGERS) as PackageManager[];
+  const managers = Object.keys(packageManagers) as PackageManager[];
   return managers.find((name) => onPath(name) !== null) ?? null;
 }
 
@@ -111,7 +111,7 @@ export function missingText(
   const install =
     manager === null
       ? `Install ${packages.join(" and ")} with your package manager`
-      : `Run: ${PACKAGE_MANAGERS[manager]} ${packages.join(" ")}`;
+      : `Run: ${packageManagers[manager]} ${packages.join(" ")}`;
   return {
     message: `${names} ${verb} not installed, and there is no apt to download from.`,
     fix: `${install}. Or run everything in containers: docker compose up`,
@@ -150,7 +150,7 @@ export async function findBubblewrap(serversDir: string, say: LogSink): Promise<
     return null;
   }
   const manager = foundManager();
-  say(missingBubblewrap(undefined, serversDir, manager === null ? null : PACKAGE_MANAGERS[manager]));
+  say(missingBubblewrap(undefined, serversDir, manager === null ? null : packageManagers[manager]));
   return null;
 }
 

@@ -10,9 +10,9 @@ import { listenerOf } from "../processes.ts";
  * Below the system's range for outgoing connections (from 32768): otherwise a client that reconnects to a stopped server could get that
  * server's port as its local port, connect to itself and block the restart.
  */
-const LOWEST_PORT = 18_000;
-const HIGHEST_PORT = 30_000;
-const TRIES = 20;
+const lowestPort = 18_000;
+const highestPort = 30_000;
+const maxTries = 20;
 
 /** Why a process cannot listen on this loopback port, such as `EADDRINUSE`; null if it can. */
 async function listenProblem(port: number): Promise<string | null> {
@@ -41,13 +41,13 @@ export function portError(port: number, problem: string, holder: string | null):
 
 /** A loopback port that was free when it was checked. */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < TRIES; tries += 1) {
-    const port = randomInt(LOWEST_PORT, HIGHEST_PORT);
+  for (let tries = 0; tries < maxTries; tries += 1) {
+    const port = randomInt(lowestPort, highestPort);
     if (await isFree(port)) return port;
   }
   throw new LocalError(
     "port_taken",
-    `No free loopback port found in ${TRIES} tries between ${LOWEST_PORT} and ${HIGHEST_PORT}.`,
+    `No free loopback port found in ${maxTries} tries between ${lowestPort} and ${highestPort}.`,
   );
 }
 
@@ -58,7 +58,7 @@ export async function onPort<T>(wanted: number | undefined, start: (port: number
     try {
       return await start(await freePort());
     } catch (error) {
-      if (!(error instanceof LocalError) || error.code !== "port_taken" || tries === TRIES) throw error;
+      if (!(error instanceof LocalError) || error.code !== "port_taken" || tries === maxTries) throw error;
     }
   }
 }

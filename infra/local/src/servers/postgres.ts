@@ -14,10 +14,10 @@ import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, run, type ServerProcess, tail } from "./process.ts";
 import { unprivileged, type Unprivileged } from "./unprivileged.ts";
 
-export const OWNER_ROLE = "parley_owner";
-export const STORE_ROLE = "parley_store";
-const ADMIN_ROLE = "postgres";
-const DATABASE = "parley";
+export const ownerRole = "parley_owner";
+export const storeRole = "parley_store";
+const adminRole = "postgres";
+const databaseName = "parley";
 
 export interface PostgresOptions {
   /** Created if missing; contains the database cluster and the passwords (mode 0600). */
@@ -52,7 +52,7 @@ interface Passwords {
 }
 
 /** Small memory with full durability: committed data survives a power cut. */
-const SETTINGS: Readonly<Record<string, string>> = {
+const defaultSettings: Readonly<Record<string, string>> = {
   fsync: "on",
   synchronous_commit: "on",
   full_page_writes: "on",
@@ -71,7 +71,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /** How long the children of a killed postmaster may take to exit. */
-const ORPHAN_GRACE_MS = 5_000;
+const orphanGraceMs = 5_000;
 
 /** Starts PostgreSQL on a data folder: creates the database cluster the first time, and recovers it after a crash. */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
@@ -83,11 +83,11 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
 
   if (!existsSync(cluster)) await makeCluster(binaries, identity, dataDir, cluster);
   else await recoverFolder(binaries, dataDir, cluster);
-  const passwords = JSON.parse(readFileSync(join(cluster, PASSWORD_FILE), "utf8")) as Passwords;
+  const passwords = JSON.parse(readFileSync(join(cluster, passwordsFile), "utf8")) as Passwords;
 
   return onPort(options.port, async (port) => {
     const settings = {
-      ...SETTINGS,
+      ...defaultSettings,
       ...options.settings,
       listen_addresses: "127.0.0.1",
       unix_socket_directories: "",
@@ -109,11 +109,11 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     const url = (role: string, password: string, database: string): string =>
       `postgres://${role}:${password}@127.0.0.1:${port}/${database}`;
     const urlsFor = (database: string): PostgresUrls => ({
-      ownerUrl: url(OWNER_ROLE, passwords.owner, database),
-      storeUrl: url(STORE_ROLE, passwords.store, database),
+      ownerUrl: url(ownerRole, passwords.owner, database),
+      storeUrl: url(storeRole, passwords.store, database),
     });
-    const urls = urlsFor(DATABASE);
-    return { ...server, ...urls, url: urls.ownerUrl, adminUrl: url(ADMIN_ROLE, passwords.admin, "postgres"), urlsFor };
+    const urls = urlsFor(databaseName);
+    return { ...server, ...urls, url: urls.ownerUrl, adminUrl: url(adminRole, passwords.admin, "postgres"), urlsFor };
   });
 }
 
@@ -128,13 +128,13 @@ export function databaseStatements(name: string, template?: string): string[] {
   }
   const copied = template === undefined ? "" : ` TEMPLATE ${template} STRATEGY file_copy`;
   return [
-    `CREATE DATABASE ${name} OWNER ${OWNER_ROLE}${copied}`,
+    `CREATE DATABASE ${name} OWNER ${ownerRole}${copied}`,
     `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`, // CONNECT and TEMPORARY: the store's role may not create temporary tables either
-    `GRANT CONNECT ON DATABASE ${name} TO ${STORE_ROLE}`,
+    `GRANT CONNECT ON DATABASE ${name} TO ${storeRole}`,
   ];
 }
 
-const PASSWORD_FILE = "parley-passwords.json";
+const passwordsFile = "parley-passwords.json";
 
 /** Creates the database cluster in a draft folder and renames it when it is complete, so that a crash leaves no partial one. */
 async function makeCluster(binaries: string, identity: Unprivileged, dataDir: string, cluster: string): Promise<void> {
@@ -147,7 +147,7 @@ async function makeCluster(binaries: string, identity: Unprivileged, dataDir: st
   identity.own(passwordFile);
   try {
     const locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
-    const access = [`--username=${ADMIN_ROLE}`, `--pwfile=${passwordFile}`, "--auth=scram-sha-256"];
+    const access = [`--username=${adminRole}`, `--pwfile=${passwordFile}`, "--auth=scram-sha-256"];
     await must(
       identity.wrap(join(binaries, "initdb"), ["-D", draft, ...access, ...locale, "--no-instructions"]),
       dataDir,
@@ -156,14 +156,14 @@ async function makeCluster(binaries: string, identity: Unprivileged, dataDir: st
     rmSync(passwordFile, { force: true });
   }
   // A single-user backend reads one statement per line.
-  const sql = [...roleStatements(passwords), ...databaseStatements(DATABASE)].map((line) => `${line};\n`).join("");
+  const sql = [...roleStatements(passwords), ...databaseStatements(databaseName)].map((line) => `${line};\n`).join("");
   await must(
     identity.wrap(join(binaries, "postgres"), ["--single", "-D", draft, "-c", "log_checkpoints=off", "postgres"]),
     dataDir,
     sql,
   );
 
-  const kept = join(draft, PASSWORD_FILE);
+  const kept = join(draft, passwordsFile);
   writeFileSync(kept, JSON.stringify(passwords), { mode: 0o600 });
   identity.own(kept);
   renameSync(draft, cluster);
@@ -175,11 +175,11 @@ function secret(): string {
 
 function roleStatements(passwords: Passwords): string[] {
   return [
-    `CREATE ROLE ${OWNER_ROLE} LOGIN PASSWORD '${passwords.owner}'`,
-    `CREATE ROLE ${STORE_ROLE} LOGIN PASSWORD '${passwords.store}'`,
-    `ALTER ROLE ${STORE_ROLE} SET idle_in_transaction_session_timeout = '2s'`,
-    `ALTER ROLE ${STORE_ROLE} SET statement_timeout = '5s'`,
-    `ALTER ROLE ${STORE_ROLE} SET transaction_timeout = '10s'`,
+    `CREATE ROLE ${ownerRole} LOGIN PASSWORD '${passwords.owner}'`,
+    `CREATE ROLE ${storeRole} LOGIN PASSWORD '${passwords.store}'`,
+    `ALTER ROLE ${storeRole} SET idle_in_transaction_session_timeout = '2s'`,
+    `ALTER ROLE ${storeRole} SET statement_timeout = '5s'`,
+    `ALTER ROLE ${storeRole} SET transaction_timeout = '10s'`,
   ];
 }
 
@@ -208,9 +208,9 @@ async function recoverFolder(binaries: string, dataDir: string, cluster: string)
   }
   await endLeftOver(dataDir, "SIGINT");
   for (const backend of processesIn(cluster)) {
-    if (await waitGone(backend, ORPHAN_GRACE_MS)) continue;
+    if (await waitGone(backend, orphanGraceMs)) continue;
     signal(backend, "SIGKILL");
-    await waitGone(backend, ORPHAN_GRACE_MS);
+    await waitGone(backend, orphanGraceMs);
   }
   // PostgreSQL trusts the pid in this file, but another process may have it now. Without /proc, PostgreSQL decides.
   if (process.platform === "linux") rmSync(join(cluster, "postmaster.pid"), { force: true });

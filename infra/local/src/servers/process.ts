@@ -51,9 +51,9 @@ export interface Launch {
   readonly readyTimeoutMs?: number;
 }
 
-const PID_FILE = "server.pid";
-const KEPT_LINES = 20;
-const GRACE_MS = 10_000;
+const pidFile = "server.pid";
+const maxOutputLines = 20;
+const defaultGraceMs = 10_000;
 
 /** Starts the server and resolves when its log reports readiness. */
 export async function launch(options: Launch): Promise<ServerProcess> {
@@ -71,7 +71,7 @@ export async function launch(options: Launch): Promise<ServerProcess> {
   const ready = Promise.withResolvers<void>();
   const onLine = (line: string): void => {
     kept.push(line);
-    if (kept.length > KEPT_LINES) kept.shift();
+    if (kept.length > maxOutputLines) kept.shift();
     options.log?.(line);
     if (options.ready.test(line)) ready.resolve();
   };
@@ -89,7 +89,7 @@ export async function launch(options: Launch): Promise<ServerProcess> {
   if (identity !== null) writePidFile(dataDir, identity);
 
   const send = (signal: NodeJS.Signals): boolean => child.kill(signal);
-  const stop = async (graceMs = GRACE_MS): Promise<void> => {
+  const stop = async (graceMs = defaultGraceMs): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) {
       send(stopSignal);
       send("SIGCONT"); // a stopped process would not handle the signal
@@ -98,7 +98,7 @@ export async function launch(options: Launch): Promise<ServerProcess> {
       clearTimeout(force);
     }
     await exited;
-    rmSync(join(dataDir, PID_FILE), { force: true });
+    rmSync(join(dataDir, pidFile), { force: true });
   };
 
   const timeout = setTimeout(() => ready.reject(new Error("timeout")), options.readyTimeoutMs ?? 120_000);
@@ -129,17 +129,17 @@ export async function launch(options: Launch): Promise<ServerProcess> {
 
 /** Stops a server that a killed owner left running on this data folder. */
 export async function endLeftOver(dataDir: string, stopSignal: "SIGINT" | "SIGTERM"): Promise<void> {
-  const path = join(dataDir, PID_FILE);
+  const path = join(dataDir, pidFile);
   const left = readPidFile(path);
   if (left === null) return;
-  await endProcess(left, stopSignal, GRACE_MS);
+  await endProcess(left, stopSignal, defaultGraceMs);
   rmSync(path, { force: true });
 }
 
 /** Writes the file by which a later start finds a leftover server. On a full disk, the server runs without it. */
 function writePidFile(dataDir: string, identity: ProcessName): void {
   try {
-    writeFileSync(join(dataDir, PID_FILE), JSON.stringify(identity), { mode: 0o600 });
+    writeFileSync(join(dataDir, pidFile), JSON.stringify(identity), { mode: 0o600 });
   } catch {
     // The kernel ends the server with its owner in any case.
   }

@@ -9,8 +9,8 @@ import { isDiskFull } from "../errors.ts";
 import type { LogSink } from "../servers/process.ts";
 
 /** 10 MiB; with the rotated file, a process's logs take at most twice this size. */
-const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
-const TAIL_BYTES = 8 * 1024;
+const logLimitBytes = 10 * 1024 * 1024;
+const tailBytes = 8 * 1024;
 
 export interface LogFileOptions {
   /** Default 10 MiB. */
@@ -29,7 +29,7 @@ export class LogFile implements Disposable {
   #closed = false;
 
   /** Opens or creates the file; throws system errors. */
-  constructor(path: string, { limitBytes = LOG_LIMIT_BYTES, trouble }: LogFileOptions = {}) {
+  constructor(path: string, { limitBytes = logLimitBytes, trouble }: LogFileOptions = {}) {
     this.path = path;
     this.#limitBytes = limitBytes;
     this.#trouble = trouble;
@@ -40,7 +40,7 @@ export class LogFile implements Disposable {
   /** Appends; does nothing after it is closed. Never throws: on a full disk the output is lost. */
   write(chunk: Buffer): void {
     if (this.#closed) return;
-    this.#tail = Buffer.concat([this.#tail, chunk]).subarray(-TAIL_BYTES);
+    this.#tail = Buffer.concat([this.#tail, chunk]).subarray(-tailBytes);
     try {
       if (this.#size + chunk.length > this.#limitBytes && this.#size > 0) this.#rotate();
       this.#size += writeSync(this.#fd, chunk);

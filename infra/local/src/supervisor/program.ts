@@ -16,7 +16,7 @@ export interface Programs {
 }
 
 /** The scripts of this repository. */
-export const REPOSITORY_PROGRAMS = {
+export const repositoryPrograms = {
   migrate: inRepository("services/store/src/migrate.ts"),
   services: {
     store: inRepository("services/store/src/main.ts"),

@@ -23,14 +23,14 @@ import { LogFile, type WriteTrouble } from "./log-file.ts";
  * Node sizes the young generation by the machine's memory, and a start fills it. The former limit of 16 MiB saves about 70 MiB per
  * service.
  */
-const NODE_FLAGS = ["--conditions=@parley/source", "--max-semi-space-size=4"];
+const nodeFlags = ["--conditions=@parley/source", "--max-semi-space-size=4"];
 /** Fewer heaps of the C library than the eight per processor of its default, which saves 4 to 8 MiB per service. */
-const MEMORY_ENV = { MALLOC_ARENA_MAX: "2" };
+const memoryEnv = { MALLOC_ARENA_MAX: "2" };
 /** The chassis exits with this code when the configuration is wrong: a retry would not help. */
-const CONFIG_EXIT_CODE = 78;
-const FIRST_START_TRIES = 3;
-const FIRST_READY_TIMEOUT_MS = 60_000;
-const LAST_WORDS_MS = 500;
+const configExitCode = 78;
+const firstStartTries = 3;
+const firstReadyTimeoutMs = 60_000;
+const lastOutputMs = 500;
 
 const ReadySchema = z.object({ type: z.literal("ready"), healthPort: z.int(), httpPort: z.int().optional() });
 const WaitingSchema = z.object({ type: z.literal("waiting"), subject: z.string(), reason: z.string() });
@@ -50,7 +50,7 @@ export interface ReplicaOptions {
   /** Called whenever `state()` has changed. */
   readonly onChange: () => void;
   /** Called after an unexpected exit, before the restart. */
-  readonly onDeath: (replica: string, how: string, delayMs: number) => void;
+  readonly onUnexpectedExit: (replica: string, how: string, delayMs: number) => void;
   /** Called with each new reason that delays its start. */
   readonly onWaiting: (replica: string, subject: string, reason: string) => void;
   /** Receives write failures of the log. */
@@ -104,8 +104,8 @@ export class Replica {
     this.firstReady = this.#first.promise;
     this.firstReady.catch(() => {}); // callers that wait for it handle the rejection
     this.#readyTimer = setTimeout(
-      () => this.#giveUp(`was not ready after ${FIRST_READY_TIMEOUT_MS / 1000} s`),
-      FIRST_READY_TIMEOUT_MS,
+      () => this.#giveUp(`was not ready after ${firstReadyTimeoutMs / 1000} s`),
+      firstReadyTimeoutMs,
     );
     this.#start();
   }
@@ -164,9 +164,9 @@ export class Replica {
     this.#phase = "starting";
     const begun = performance.now();
     // A separate session: Ctrl-C in the terminal goes only to the supervisor, which drains the services in order.
-    const child = spawn(process.execPath, [...NODE_FLAGS, entry], {
+    const child = spawn(process.execPath, [...nodeFlags, entry], {
       cwd,
-      env: { ...MEMORY_ENV, ...env },
+      env: { ...memoryEnv, ...env },
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       detached: true,
     });
@@ -216,11 +216,11 @@ export class Replica {
     this.#phase = "waiting";
     this.#options.onChange();
     const how = signal === null ? `exit code ${code}` : signal;
-    if (!this.#everReady && code === CONFIG_EXIT_CODE) return this.#giveUp("has an invalid configuration");
-    if (!this.#everReady && this.#state.restarts + 1 >= FIRST_START_TRIES)
-      return this.#giveUp(`exited ${FIRST_START_TRIES} times (${how})`);
+    if (!this.#everReady && code === configExitCode) return this.#giveUp("has an invalid configuration");
+    if (!this.#everReady && this.#state.restarts + 1 >= firstStartTries)
+      return this.#giveUp(`exited ${firstStartTries} times (${how})`);
     const delayMs = this.#backoff.nextDelayMs(livedMs);
-    this.#options.onDeath(this.name, how, delayMs);
+    this.#options.onUnexpectedExit(this.name, how, delayMs);
     this.#startTimer = setTimeout(() => {
       this.#state = { ...this.#state, restarts: this.#state.restarts + 1 };
       this.#start();
@@ -249,7 +249,7 @@ export class Replica {
 
   async #failFirst(why: string): Promise<void> {
     // Its last output may not have been read yet.
-    await Promise.race([this.#outputEnded, delay(LAST_WORDS_MS)]);
+    await Promise.race([this.#outputEnded, delay(lastOutputMs)]);
     const lastLines = this.#log.lastLines().join("\n");
     const message = `${this.name} ${why}.${lastLines === "" ? "" : ` Its last lines:\n${lastLines}`}`;
     this.#first.reject(new LocalError("service_failed", message));
@@ -273,17 +273,17 @@ function hasEnded(child: ChildProcess): boolean {
 }
 
 /** A run of this length resets the delay. */
-const GOOD_LIFE_MS = 10_000;
+const stableRunMs = 10_000;
 
 /** The delay before a restart: none at first, then 100 ms, 200 ms, … 5 s. A long run resets it. */
 export class Backoff {
-  #deaths = 0;
+  #shortRuns = 0;
 
   /** The delay before the next start after a run of `livedMs`, in milliseconds. */
   nextDelayMs(livedMs: number): number {
-    if (livedMs >= GOOD_LIFE_MS) this.#deaths = 0;
-    const delayMs = this.#deaths === 0 ? 0 : backoffMs(this.#deaths, { firstMs: 100, maxMs: 5_000 });
-    this.#deaths += 1;
+    if (livedMs >= stableRunMs) this.#shortRuns = 0;
+    const delayMs = this.#shortRuns === 0 ? 0 : backoffMs(this.#shortRuns, { firstMs: 100, maxMs: 5_000 });
+    this.#shortRuns += 1;
     return delayMs;
   }
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ServiceName } from "@parley/contracts";
 
 import { LocalError } from "../errors.ts";
-import { type ClusterState, type Home, readAnyState, removeState, STATE_FILE, writeState } from "../home.ts";
+import { type ClusterState, type Home, readAnyState, removeState, stateFile, writeState } from "../home.ts";
 import type { FileLock } from "../lock.ts";
 import { endProcess } from "../processes.ts";
 import type { LogSink } from "../servers/process.ts";
@@ -13,12 +13,12 @@ import type { Backing } from "./backing.ts";
 import { WriteTrouble } from "./log-file.ts";
 import { Replica, type ReplicaHandle, type ReplicaOptions } from "./replica.ts";
 
-const STOP_ORDER: readonly ServiceName[] = ["channel-gateway", "agent-core", "tool-runner", "store"];
+const stopOrder: readonly ServiceName[] = ["channel-gateway", "agent-core", "tool-runner", "store"];
 /** A little longer than a service's own drain timeout. */
-const DRAIN_MS = 25_000;
+const drainMs = 25_000;
 /** The delay before another attempt to write state.json. */
-const SAVE_AGAIN_MS = 1_000;
-const HURRIED_SERVER_MS = 2_000;
+const saveIntervalMs = 1_000;
+const fastServerStopMs = 2_000;
 
 export class Started {
   readonly replicas: ReplicaHandle[] = [];
@@ -43,17 +43,17 @@ export class Started {
 
   /** Starts another replica: with `start`, or as a process if `start` is missing or returns undefined; its `firstReady` settles with the outcome. */
   add(
-    options: Omit<ReplicaOptions, "onChange" | "onDeath" | "onWaiting" | "trouble">,
+    options: Omit<ReplicaOptions, "onChange" | "onUnexpectedExit" | "onWaiting" | "trouble">,
     start?: (options: ReplicaOptions) => ReplicaHandle | undefined,
   ): void {
-    const onDeath = (replica: string, how: string, delayMs: number): void => {
+    const onUnexpectedExit = (replica: string, how: string, delayMs: number): void => {
       this.#say(`${replica} exited (${how}); restarting${delayMs === 0 ? "" : ` in ${delayMs} ms`}`);
     };
     const onWaiting = (replica: string, subject: string, reason: string): void => {
       this.#say(`${replica} waits for ${subject}: ${reason}`);
     };
     const { trouble } = this;
-    const all = { ...options, trouble, onChange: () => this.#save(), onDeath, onWaiting };
+    const all = { ...options, trouble, onChange: () => this.#save(), onUnexpectedExit, onWaiting };
     this.replicas.push(start?.(all) ?? new Replica(all));
     this.#save();
   }
@@ -66,7 +66,7 @@ export class Started {
 
   /** Drains and stops one replica for good. */
   async remove(replica: ReplicaHandle): Promise<void> {
-    await replica.stop(DRAIN_MS);
+    await replica.stop(drainMs);
     this.replicas.splice(this.replicas.indexOf(replica), 1);
     this.#save();
   }
@@ -74,10 +74,10 @@ export class Started {
   /** Drains and stops everything in order. Safe to call twice; `stopNow` may interrupt it. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    for (const service of STOP_ORDER) {
+    for (const service of stopOrder) {
       const group = this.replicas.filter((replica) => replica.service === service);
       if (group.some((replica) => replica.state().process !== null)) this.#say(`stopping ${service}`);
-      await Promise.all(group.map((replica) => replica.stop(DRAIN_MS)));
+      await Promise.all(group.map((replica) => replica.stop(drainMs)));
     }
     if (this.backing !== null) this.#say("stopping the servers");
     await this.#end();
@@ -87,7 +87,7 @@ export class Started {
   async stopNow(): Promise<void> {
     this.#stopping = true;
     await Promise.all(this.replicas.map((replica) => replica.stop(0)));
-    await this.#end(HURRIED_SERVER_MS);
+    await this.#end(fastServerStopMs);
   }
 
   async #end(graceMs?: number): Promise<void> {
@@ -100,13 +100,13 @@ export class Started {
   #save(): void {
     clearTimeout(this.#retry);
     if (this.#stopping || this.about === null) return;
-    const path = join(this.#home.path, STATE_FILE);
+    const path = join(this.#home.path, stateFile);
     try {
       writeState(this.#home, { ...this.about, replicas: this.replicas.map((replica) => replica.state()) });
       this.trouble.succeeded(path);
     } catch (error) {
       this.trouble.failed(path, error);
-      this.#retry = setTimeout(() => this.#save(), SAVE_AGAIN_MS).unref();
+      this.#retry = setTimeout(() => this.#save(), saveIntervalMs).unref();
     }
   }
 }

@@ -33,7 +33,7 @@ export function viewHome(path: string): HomeView {
   return { path, state, abandoned: state === null && existsSync(join(path, "state.json")) };
 }
 
-const DEFAULT_PORT = 8787;
+const defaultPort = 8787;
 
 export interface Target {
   readonly home: HomeView;
@@ -59,7 +59,7 @@ export function findTarget(values: OptionValues, io: Io): Target {
 }
 
 function defaultUrl(io: Io): string {
-  return `http://127.0.0.1:${io.env["PARLEY_HTTP_PORT"] || DEFAULT_PORT}`;
+  return `http://127.0.0.1:${io.env["PARLEY_HTTP_PORT"] || defaultPort}`;
 }
 
 function gatewayUrl(text: string, io: Io): string {

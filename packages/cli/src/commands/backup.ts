@@ -13,8 +13,8 @@ import { flag, homeOption } from "../io/options.ts";
 import type { Call, CommandSpec } from "./command.ts";
 
 const inRepository = (path: string) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
-const BACKUP = inRepository("services/store/src/backup.ts");
-const RESTORE = inRepository("services/store/src/restore.ts");
+const backupScript = inRepository("services/store/src/backup.ts");
+const restoreScript = inRepository("services/store/src/restore.ts");
 
 export const backupCommand: CommandSpec = {
   name: "backup",
@@ -24,7 +24,7 @@ export const backupCommand: CommandSpec = {
     "For the cluster of the data folder, or for the one that DATABASE_URL and PARLEY_BLOB_DIR, PARLEY_WORKSPACE, PARLEY_CHECKPOINTS, PARLEY_STATE name.",
   options: homeOption,
   examples: ["parley backup /backups/2026-11-23"],
-  run: (call) => runProgram(BACKUP, call, []),
+  run: (call) => runProgram(backupScript, call, []),
 };
 
 export const restoreCommand: CommandSpec = {
@@ -38,7 +38,7 @@ export const restoreCommand: CommandSpec = {
     replace: flag("delete what the database and the folders contain; stop the services first"),
   },
   examples: ["parley restore /backups/2026-11-23", "parley restore /backups/2026-11-23 --replace"],
-  run: (call) => runProgram(RESTORE, call, call.values.has("replace") ? ["--replace"] : []),
+  run: (call) => runProgram(restoreScript, call, call.values.has("replace") ? ["--replace"] : []),
 };
 
 async function runProgram(

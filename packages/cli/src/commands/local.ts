@@ -18,7 +18,7 @@ import { logOptions, printLogs } from "../logs/logs.ts";
 import { statusText } from "../tables/status.ts";
 import type { Call, CommandSpec } from "./command.ts";
 
-const START = fileURLToPath(new URL("../../../../infra/local/src/main.ts", import.meta.url));
+const startScript = fileURLToPath(new URL("../../../../infra/local/src/main.ts", import.meta.url));
 
 export const upCommand: CommandSpec = {
   name: "up",
@@ -32,7 +32,7 @@ export const upCommand: CommandSpec = {
   ],
   /** Runs it on this terminal. It gets Ctrl-C twice, from the terminal's process group and forwarded from here; it coalesces signals. */
   run: async ({ positionals, io }) => {
-    const child = spawn(process.execPath, ["--conditions=@parley/source", START, ...positionals], {
+    const child = spawn(process.execPath, ["--conditions=@parley/source", startScript, ...positionals], {
       cwd: io.cwd,
       env: { ...io.env },
       stdio: "inherit",

@@ -13,8 +13,8 @@ import { CliError, exitCodes, note, print, type Io } from "../io/io.ts";
 import { homeOption } from "../io/options.ts";
 import type { Call, CommandSpec } from "./command.ts";
 
-const ROOT = fileURLToPath(new URL("../../../..", import.meta.url)).replace(/\/$/, "");
-const UNIT = "parley.service";
+const repositoryRoot = fileURLToPath(new URL("../../../..", import.meta.url)).replace(/\/$/, "");
+const unitName = "parley.service";
 
 /** What differs between units. */
 export interface UnitFacts {
@@ -56,7 +56,7 @@ function quoted(text: string): string {
 
 function unitPath({ env }: Io): string {
   const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] ?? "/root", ".config");
-  return join(config, "systemd/user", UNIT);
+  return join(config, "systemd/user", unitName);
 }
 
 /** Throws CliError if systemd refuses or does not run for this user. */
@@ -84,7 +84,7 @@ async function install({ values, positionals, io }: Call): Promise<number> {
   mkdirSync(dirname(path), { recursive: true });
   const { path: homePath } = openHome(home.path);
   const facts = {
-    root: ROOT,
+    root: repositoryRoot,
     home: homePath,
     node: process.execPath,
     path: io.env["PATH"] ?? "",
@@ -92,7 +92,7 @@ async function install({ values, positionals, io }: Call): Promise<number> {
   };
   writeFileSync(path, unitText(facts));
   systemctl(io, "daemon-reload");
-  systemctl(io, "enable", "--now", UNIT);
+  systemctl(io, "enable", "--now", unitName);
   print(io, `${path} is installed and started.`);
   if (!hasModel(homePath)) {
     note(
@@ -124,7 +124,7 @@ async function uninstall({ io }: Call): Promise<number> {
     print(io, `There is no ${path}.`);
     return exitCodes.ok;
   }
-  systemctl(io, "disable", "--now", UNIT);
+  systemctl(io, "disable", "--now", unitName);
   rmSync(path);
   systemctl(io, "daemon-reload");
   print(io, `Stopped, and ${path} is removed. The data stays.`);

@@ -12,21 +12,21 @@ import { errorMessage, namesOneTool, type PermissionSettings, unmatchedHooks } f
 import { type Check, type DoctorContext, error, type Finding, ok, quoted, startFix, warning } from "./finding.ts";
 import { secretFile, secrets, secretsFile } from "./secrets.ts";
 
-const WANTED_NODE = 24;
-const MIB = 1024 * 1024;
+const requiredNode = 24;
+const mib = 1024 * 1024;
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 
 export function nodeFinding(version: string): Finding {
-  return Number(version.split(".")[0]) >= WANTED_NODE
+  return Number(version.split(".")[0]) >= requiredNode
     ? ok("node", `Node ${version}`)
-    : error("node", `Node ${version} is too old: ${WANTED_NODE} is needed`, "npm run parley -- doctor");
+    : error("node", `Node ${version} is too old: ${requiredNode} is needed`, "npm run parley -- doctor");
 }
 
 export function diskFinding(freeBytes: number, folder: string): Finding {
-  const free = `${Math.floor(freeBytes / MIB)} MiB free for ${folder}`;
+  const free = `${Math.floor(freeBytes / mib)} MiB free for ${folder}`;
   const fix = `free some space, or move the data: PARLEY_HOME=<folder> ${startFix}`;
-  if (freeBytes < 100 * MIB) return error("disk", free, fix);
-  return freeBytes < 1024 * MIB ? warning("disk", free, fix) : ok("disk", free);
+  if (freeBytes < 100 * mib) return error("disk", free, fix);
+  return freeBytes < 1024 * mib ? warning("disk", free, fix) : ok("disk", free);
 }
 
 export const machineChecks: readonly Check[] = [

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { onPath, SHARED_CACHE_DIR } from "@parley/local";
+import { onPath, sharedCacheDir } from "@parley/local";
 import { chromium, type Browser } from "playwright-core";
 
 /** The browser's program: PARLEY_CHROMIUM, one on the PATH, or the one that `npm test` has unpacked. Null: there is none. */
@@ -14,7 +14,7 @@ export function findChromium(): string | null {
     const found = onPath(name);
     if (found !== null) return found;
   }
-  const unpacked = join(SHARED_CACHE_DIR, "chromium", "bin", "chromium");
+  const unpacked = join(sharedCacheDir, "chromium", "bin", "chromium");
   return existsSync(unpacked) ? unpacked : null;
 }
 

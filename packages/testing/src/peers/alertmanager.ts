@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "@parley/contracts";
-import { freePort, SHARED_CACHE_DIR, SUITE_PROGRAMS, suitePrograms, type SuitePrograms } from "@parley/local";
+import { freePort, sharedCacheDir, suitePackages, suitePrograms, type SuitePrograms } from "@parley/local";
 
 export interface AlertmanagerOptions {
   /** The address that receives notifications. */
@@ -36,8 +36,8 @@ export async function missingAlertmanager(): Promise<string | false> {
 }
 
 function programs(): Promise<SuitePrograms> {
-  const { alertmanager } = SUITE_PROGRAMS;
-  return suitePrograms({ name: "alertmanager", ...alertmanager, cacheDir: SHARED_CACHE_DIR });
+  const { alertmanager } = suitePackages;
+  return suitePrograms({ name: "alertmanager", ...alertmanager, cacheDir: sharedCacheDir });
 }
 
 /** Notifies after a second, without the other members of a cluster. */

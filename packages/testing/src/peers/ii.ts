@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "nod
 import { appendFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, sharedCacheDir } from "@parley/local";
 import { untilValue } from "../until.ts";
 import { withParentDeathSignal } from "./parent-death-signal.ts";
 
@@ -41,7 +41,7 @@ export interface Ii extends AsyncDisposable {
 const lookEveryMs = 20;
 
 export async function startIi({ port, nick, channels = [] }: IiOptions): Promise<Ii> {
-  const { path } = await debianBinary("ii", "ii", SHARED_CACHE_DIR);
+  const { path } = await debianBinary("ii", "ii", sharedCacheDir);
   const home = realpathSync(mkdtempSync(join(tmpdir(), "parley-ii-")));
   const server = join(home, "127.0.0.1");
   const [program, args] = withParentDeathSignal(path, ["-s", "127.0.0.1", "-p", String(port), "-n", nick, "-i", home]);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { debianBinary, freePort, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, freePort, sharedCacheDir } from "@parley/local";
 import { withParentDeathSignal } from "./parent-death-signal.ts";
 import { acceptsConnections } from "./port.ts";
 
@@ -52,7 +52,7 @@ export interface InspIrcd extends AsyncDisposable {
 }
 
 export async function startInspIrcd(options: InspIrcdOptions = {}): Promise<InspIrcd> {
-  const { path, root } = await debianBinary("inspircd", "inspircd", SHARED_CACHE_DIR);
+  const { path, root } = await debianBinary("inspircd", "inspircd", sharedCacheDir);
   const home = realpathSync(mkdtempSync(join(tmpdir(), "parley-inspircd-")));
   const port = options.port ?? (await freePort());
   const config = join(home, "inspircd.conf");

@@ -127,8 +127,8 @@ export async function commitReply(
 }
 
 /**
- * Ends the turn without a further model call. `spoken`: text for people, if it differs from what the output mode
- * sends.
+ * Ends the turn without a further model call. `spokenText`: text for people, if it differs from what the output mode
+ * sends; null: none.
  */
 export async function commitFinish(
   turn: WritableTurn,

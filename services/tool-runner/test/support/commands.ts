@@ -1,7 +1,7 @@
 // Finds bubblewrap on this machine, and commands that are still running.
 import { randomInt } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { debianBinary, hasApt, onPath, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, hasApt, onPath, sharedCacheDir } from "@parley/local";
 
 /** Path of bubblewrap: installed, or unpacked from Debian's package; undefined when neither works. */
 export const bwrap: string | undefined = await findBubblewrap();
@@ -9,7 +9,7 @@ export const bwrap: string | undefined = await findBubblewrap();
 async function findBubblewrap(): Promise<string | undefined> {
   const installed = onPath("bwrap");
   if (installed !== null) return installed;
-  return (await hasApt()) ? (await debianBinary("bwrap", "bubblewrap", SHARED_CACHE_DIR)).path : undefined;
+  return (await hasApt()) ? (await debianBinary("bwrap", "bubblewrap", sharedCacheDir)).path : undefined;
 }
 
 /** A command line that is unique among all test runs on this machine. */

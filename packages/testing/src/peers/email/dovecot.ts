@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { debianBinary, freePort, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, freePort, sharedCacheDir } from "@parley/local";
 import { libraryPath } from "./libraries.ts";
 import { startServer, type ServerProcess } from "./server-process.ts";
 import { giveToServerUser, serverGid, serverNames, serverUid } from "./unprivileged.ts";
@@ -17,7 +17,7 @@ export interface Dovecot extends ServerProcess {
 
 /** Serves `<folder>/mail/<user>` to every user with this password. `idle`: whether it has IDLE, by which it reports new mail. */
 export async function startDovecot(folder: string, password: string, idle: boolean): Promise<Dovecot> {
-  const { root } = await debianBinary("dovecot", "dovecot-imapd", SHARED_CACHE_DIR);
+  const { root } = await debianBinary("dovecot", "dovecot-imapd", sharedCacheDir);
   const lib = join(root, "usr/lib/dovecot");
   const link = `/tmp/parley-${randomBytes(6).toString("hex")}`;
   symlinkSync(join(lib, "modules"), link);

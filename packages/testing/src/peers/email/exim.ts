@@ -2,7 +2,7 @@
 // for the agent on over LMTP and repeats a delivery that was deferred.
 import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { debianBinary, freePort, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, freePort, sharedCacheDir } from "@parley/local";
 import { libraryPath } from "./libraries.ts";
 import { startServer, type ServerProcess } from "./server-process.ts";
 import { giveToServerUser, userVariables } from "./unprivileged.ts";
@@ -26,7 +26,7 @@ export interface Exim extends ServerProcess {
 }
 
 export async function startExim(options: EximOptions): Promise<Exim> {
-  const { root } = await debianBinary("exim4", "exim4-daemon-light", SHARED_CACHE_DIR);
+  const { root } = await debianBinary("exim4", "exim4-daemon-light", sharedCacheDir);
   const { folder } = options;
   // A copy, because the unpacked program has the set-user-id bit, with which the loader ignores preloaded libraries.
   const program = join(folder, "exim4");

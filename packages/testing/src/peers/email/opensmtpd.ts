@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { errorMessage } from "@parley/contracts";
-import { debianBinary, debianLibrary, freePort, onPath, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, debianLibrary, freePort, onPath, sharedCacheDir } from "@parley/local";
 import { untilValue } from "../../until.ts";
 import { authservId, mailDomain } from "./exim.ts";
 import { startServer } from "./server-process.ts";
@@ -86,18 +86,18 @@ function temporaryFolder(): string {
 }
 
 async function bubblewrap(): Promise<string> {
-  return onPath("bwrap") ?? (await debianBinary("bwrap", "bubblewrap", SHARED_CACHE_DIR)).path;
+  return onPath("bwrap") ?? (await debianBinary("bwrap", "bubblewrap", sharedCacheDir)).path;
 }
 
 /** Bubblewrap's arguments that run a program with the paths and users that OpenSMTPD expects; `folder` is its `/run` and has its queue. */
 async function inSandbox(folder: string, program: readonly string[]): Promise<string[]> {
-  const { root } = await debianBinary("smtpd", "opensmtpd", SHARED_CACHE_DIR);
+  const { root } = await debianBinary("smtpd", "opensmtpd", sharedCacheDir);
   const users = { root: 0, opensmtpd: 0, opensmtpq: 0, agent: lmtpUid };
   const table = (line: (name: string, id: number) => string) =>
     Object.entries(users).map(([name, id]) => `${line(name, id)}\n`);
   const preloaded: string[] = [];
   for (const name of ["nss", "uid"]) {
-    const library = await debianLibrary(`lib${name}_wrapper.so`, `lib${name}-wrapper`, SHARED_CACHE_DIR);
+    const library = await debianLibrary(`lib${name}_wrapper.so`, `lib${name}-wrapper`, sharedCacheDir);
     copyFileSync(library, join(folder, `${name}.so`));
     preloaded.push(`/run/${name}.so`);
   }

@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { debianBinary, sharedCacheDir } from "@parley/local";
 import { mailDomain } from "./exim.ts";
 
 /** A mail that a person writes. */
@@ -28,7 +28,7 @@ export type WriteMail = (mail: WrittenMail) => Promise<void>;
 
 /** Writes through the mail server on a loopback port; keeps the mails in `folder`. */
 export async function swaksWriter(folder: string, port: number): Promise<WriteMail> {
-  const swaks = await debianBinary("swaks", "swaks", SHARED_CACHE_DIR);
+  const swaks = await debianBinary("swaks", "swaks", sharedCacheDir);
   let written = 0;
   return async (mail) => {
     const data = join(folder, `written-${(written += 1)}.eml`);

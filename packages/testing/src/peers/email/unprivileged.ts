@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { chownSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { debianLibrary, SHARED_CACHE_DIR } from "@parley/local";
+import { debianLibrary, sharedCacheDir } from "@parley/local";
 import { withParentDeathSignal } from "../parent-death-signal.ts";
 
 /** The user `nobody` on every Linux. */
@@ -24,7 +24,7 @@ export async function userVariables(folder: string, user: string): Promise<Recor
   const [passwd, group] = [join(folder, "passwd"), join(folder, "group")];
   writeFileSync(passwd, `${user}:x:${serverUid}:${serverGid}::${folder}:/bin/false\n`);
   writeFileSync(group, `${user}:x:${serverGid}:\n`);
-  const library = await debianLibrary("libnss_wrapper.so", "libnss-wrapper", SHARED_CACHE_DIR);
+  const library = await debianLibrary("libnss_wrapper.so", "libnss-wrapper", sharedCacheDir);
   return { LD_PRELOAD: library, NSS_WRAPPER_PASSWD: passwd, NSS_WRAPPER_GROUP: group };
 }
 

