@@ -6,6 +6,7 @@
 // npm run chaos -- --scenes [NAME…] [--rate MESSAGES] [--duration-seconds SECONDS]: instead plays scenes (rollouts, kills, network cuts,
 //   restarts of servers, scaling) under a constant load; a name is the beginning of names of scenes, such as `rollout`.
 // npm run chaos -- --backup MEGABYTES [--rate MESSAGES]: instead takes a backup of so much data under load, loses everything and restores it.
+// npm run chaos -- --storm: instead sends 1,000 texts of an account that Telegram limits, next to two that it does not, from four gateways.
 // npm run chaos -- --callers: instead runs 200 concurrent callers under every preset and queue mode.
 import { parseArgs } from "node:util";
 import { runBackup } from "./backup.ts";
@@ -15,6 +16,7 @@ import { startProcessCluster } from "./load/process-target.ts";
 import { describeScene, runLoadScenes } from "./load/run.ts";
 import { chooseScenes } from "./load/scenes.ts";
 import { run, type Account } from "./run.ts";
+import { runStorm } from "./storm.ts";
 import { runUpgrade } from "./upgrade.ts";
 import { olderVersion, previousRef } from "./versions.ts";
 
@@ -24,6 +26,7 @@ const { values, positionals } = parseArgs({
     trials: { type: "string", default: "200" },
     only: { type: "string" },
     callers: { type: "boolean" },
+    storm: { type: "boolean" },
     leases: { type: "string" },
     platforms: { type: "string" },
     takeovers: { type: "string" },
@@ -98,6 +101,11 @@ if (values.backup !== undefined) {
 }
 if (values.callers === true) {
   const problems = await runCallers((line) => console.log(line));
+  process.exit(problems.length === 0 ? 0 : 1);
+}
+if (values.storm === true) {
+  const problems = await runStorm((line) => console.log(line));
+  for (const problem of problems) console.log(problem);
   process.exit(problems.length === 0 ? 0 : 1);
 }
 const trials = Number(values.trials);

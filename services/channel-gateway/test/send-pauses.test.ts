@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import { store, type SendRates } from "@parley/contracts";
-import type { OutboundPart, SendOutcome } from "../src/channels/channel.ts";
+import { RateLimitedError, type OutboundPart, type SendOutcome } from "../src/channels/channel.ts";
 import { SendPauses } from "../src/delivery/send-pauses.ts";
 import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack } from "./support/stack.ts";
@@ -65,6 +65,25 @@ describe("send pauses", () => {
     await pollUntil(async () => second.waitMs("y") > 0, "a second limited chat pauses the account");
     assert.equal((await otherSender.send(partTo("y"), signal)).state, "retry");
     assert.deepEqual(calls, ["one x", "two y", "one z"]);
+    first.close();
+    second.close();
+  });
+
+  test("pauses the account on every replica when the typing indicator is limited", async () => {
+    const adapterOf = (name: string) =>
+      new Platform("typing").account({}, name, {
+        send: async () => ({ state: "sent", providerMessageId: "1" }),
+        typing: () => Promise.reject(new RateLimitedError(60_000)),
+      }).adapter;
+    const [one, two] = [adapterOf("one"), adapterOf("two")];
+    const otherBus = await stack.stack.bus("channel-gateway");
+    const [first, second] = [new SendPauses(bus, one), new SendPauses(otherBus, two)];
+    await otherBus.flush();
+
+    await assert.rejects(first.guard(one).typing?.(partTo("x").address) ?? Promise.resolve(), RateLimitedError);
+    await pollUntil(async () => second.waitMs("y") > 0, "the other replica pauses the account");
+    await second.guard(two).typing?.(partTo("y").address);
+    assert.equal((await first.guard(one).send(partTo("x"), AbortSignal.timeout(60_000))).state, "retry");
     first.close();
     second.close();
   });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { telegramChannel, type TelegramAccount } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import type { ChannelAdapter, OutboundPart, SendOutcome } from "../src/channels/channel.ts";
+import { RateLimitedError, type ChannelAdapter, type OutboundPart, type SendOutcome } from "../src/channels/channel.ts";
 import { createTelegram } from "../src/channels/telegram/index.ts";
 import { firstPart, sendAnswer } from "./support/parts.ts";
 
@@ -105,7 +105,7 @@ test("reports retry when a message certainly did not arrive", async () => {
   const adapter = adapterFor(peer);
   peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 7 });
   const flood = await adapter.send(answer("a"), soon());
-  assert.deepEqual({ ...flood, reason: "" }, { state: "retry", afterMs: 7_000, reason: "", scope: "conversation" });
+  assert.deepEqual({ ...flood, reason: "" }, { state: "retry", afterMs: 7_000, reason: "", scope: "account" });
   peer.fail("sendMessage", { kind: "server_error" });
   assert.equal((await adapter.send(answer("a"), soon())).state, "retry");
   peer.fail("sendMessage", { kind: "bad_gateway" });
@@ -169,7 +169,7 @@ test("reports retry, unknown or dropped for files as for texts", async () => {
       state: "retry",
       afterMs: 3_000,
       reason: "",
-      scope: "conversation",
+      scope: "account",
     },
   );
   peer.fail("sendPhoto", { kind: "reset_after_commit" });
@@ -232,6 +232,12 @@ test("shows the typing indicator and ignores its failure", async () => {
     calls.map((call) => call.status),
     [200, 403],
   );
+});
+
+test("rejects with the pause when Telegram limits the typing indicator", async () => {
+  await using peer = await startTelegramPeer();
+  peer.fail("sendChatAction", { kind: "too_many", retryAfterSeconds: 2 });
+  await assert.rejects(adapterFor(peer).typing?.(answer("").address) ?? Promise.resolve(), new RateLimitedError(2_000));
 });
 
 test("never reveals the token in a reason", async () => {

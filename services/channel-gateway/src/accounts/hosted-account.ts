@@ -228,6 +228,7 @@ export class HostedAccount {
         saved(position);
         advance(position);
       },
+      pauseMs: (conversation) => this.#pauses.waitMs(conversation),
       commands: slashCommands,
       checkpoint,
       report: (state) => states.set(this.name, state),

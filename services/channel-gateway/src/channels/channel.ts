@@ -121,6 +121,17 @@ export class AccountRejectedError extends Error {
   override readonly name = "AccountRejectedError";
 }
 
+/** The platform limits the account: it sends nothing for `afterMs` milliseconds. */
+export class RateLimitedError extends Error {
+  override readonly name = "RateLimitedError";
+  readonly afterMs: number;
+
+  constructor(afterMs: number) {
+    super(`limited for ${afterMs} ms`);
+    this.afterMs = afterMs;
+  }
+}
+
 /** The gateway's interface for an adapter. */
 export interface ChannelHost {
   /** Saves `cursor` in the same commit as the message. Rejects with a WireError FENCED when the lease is lost. */
@@ -133,6 +144,8 @@ export interface ChannelHost {
   checkpoint(position: Position): Promise<void>;
   /** Called when a connection is established, and when repeated attempts fail. */
   report(state: { state: "connected"; as: string } | { state: "failing"; reason: string }): void;
+  /** How long a rate limit forbids to send to the conversation, in milliseconds; 0: it does not. For calls that the host does not hold. */
+  pauseMs(conversation: string): number;
   /** The commands of the agent, for the menus of clients. */
   commands: readonly { name: string; summary: string }[];
   log: Readonly<Record<"info" | "warn" | "error", WriteFields>>;
@@ -215,7 +228,7 @@ export interface ChannelAdapter {
   remove?(address: ReplyAddress, messageId: string, signal: AbortSignal): Promise<SendOutcome>;
   /** Sets the account's reaction to a message; null removes it. */
   react?(address: ReplyAddress, messageId: string, reaction: string | null, signal: AbortSignal): Promise<SendOutcome>;
-  /** Shows the typing indicator, if the platform has one. */
+  /** Shows the typing indicator, if the platform has one. Rejects with RateLimitedError when the platform limits the account. */
   typing?(address: ReplyAddress): Promise<void>;
   /** Hides the typing indicator, where it does not end with the next message by itself. */
   stopTyping?(address: ReplyAddress): Promise<void>;

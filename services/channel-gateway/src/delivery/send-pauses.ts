@@ -2,7 +2,7 @@
 // already and for everything else that calls the platform in order to show something.
 import type { Bus, Served } from "@parley/bus";
 import { sendPaused } from "@parley/contracts";
-import type { SendingAdapter, SendOutcome } from "../channels/channel.ts";
+import { RateLimitedError, type SendingAdapter, type SendOutcome } from "../channels/channel.ts";
 
 type Scope = "conversation" | "account";
 
@@ -53,7 +53,14 @@ export class SendPauses {
       remove: (to, id, signal) => unlessPaused(to.conversation, () => adapter.remove?.(to, id, signal)),
       react: (to, id, reaction, signal) =>
         unlessPaused(to.conversation, () => adapter.react?.(to, id, reaction, signal)),
-      typing: async (to) => (this.waitMs(to.conversation) > 0 ? undefined : adapter.typing?.(to)),
+      typing: async (to) => {
+        if (this.waitMs(to.conversation) > 0) return;
+        await adapter.typing?.(to).catch((error: unknown) => {
+          if (error instanceof RateLimitedError)
+            this.#demand(to.conversation, { scope: "account", afterMs: Math.ceil(error.afterMs) });
+          throw error;
+        });
+      },
       stopTyping: async (to) => (this.waitMs(to.conversation) > 0 ? undefined : adapter.stopTyping?.(to)),
     };
   }

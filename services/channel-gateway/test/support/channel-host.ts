@@ -47,6 +47,8 @@ export class TestHost implements ChannelHost {
   readonly acted: InboundAction[] = [];
   /** What a press of a button results in. */
   actionResult: ActionResult = { text: "Allowed.", done: true };
+  /** What `pauseMs` returns. */
+  pausedForMs = 0;
   readonly commands = [{ name: "/help", summary: "list the commands" }];
 
   async act(action: InboundAction, position?: Position): Promise<ActionResult> {
@@ -54,6 +56,10 @@ export class TestHost implements ChannelHost {
     if (position !== undefined) this.cursor = position.cursor;
     this.#changed();
     return this.actionResult;
+  }
+
+  pauseMs(): number {
+    return this.pausedForMs;
   }
 
   readonly changed: InboundChange[] = [];

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { shown } from "./message.ts";
 import { createApiServer } from "./server.ts";
-import { TelegramState, type ApiCall, type Fault, type SentMessage, type Webhook } from "./state.ts";
+import { TelegramState, type ApiCall, type Fault, type Flood, type SentMessage, type Webhook } from "./state.ts";
 import { deliverToWebhook } from "./webhook-delivery.ts";
 import { closeServer } from "../close-server.ts";
 
@@ -54,6 +54,10 @@ export interface TelegramPeer extends AsyncDisposable {
   readonly commands: readonly { command: string; description: string }[];
   /** Queues a fault for the next call of `method` (`*`: any method). */
   fail(method: string, fault: Fault): void;
+  /** Switches flood control on; null: off. */
+  limit(flood: Flood | null): void;
+  /** How often flood control has limited the bot, and the calls during that time: how long after its refusal each arrived. */
+  readonly limited: TelegramState["limited"];
   /** Deletes a message of the bot, as a person may. */
   deleteSent(messageId: number): void;
   block(chat: number): void;
@@ -125,6 +129,8 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
       return async () => state.until(`the answer to ${id}`, () => state.presses.get(id) ?? null);
     },
     fail: (method, fault) => state.addFault(method, fault),
+    limit: (flood) => void (state.flood = flood),
+    limited: state.limited,
     deleteSent: (messageId) => {
       const at = state.sent.findIndex((message) => message.messageId === messageId);
       if (at === -1) throw new Error(`there is no message ${messageId}`);

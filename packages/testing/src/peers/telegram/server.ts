@@ -66,7 +66,7 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
 
   /** Faults with the name `file` apply to downloads. */
   const giveFile = async (givenToken: string, path: string, response: ServerResponse): Promise<undefined> => {
-    state.calls.push({ method: "file", parameters: { path }, status: null });
+    state.calls.push({ method: "file", parameters: { path }, status: null, atMs: performance.now() });
     state.changed();
     const fault = state.takeFault("file");
     const early = fault === null ? null : faultBefore(fault, response);
@@ -90,11 +90,15 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
     if (givenToken === undefined) return answer(response, { status: 404, description: "Not Found" });
     if (givenToken !== token) return answer(response, { status: 401, description: "Unauthorized" });
     const parameters = { ...Object.fromEntries(url.searchParams), ...(await bodyOf(request)) };
-    const call: ApiCall = { method, parameters, status: null };
+    const call: ApiCall = { method, parameters, status: null, atMs: performance.now() };
     state.calls.push(call);
     state.changed();
 
-    const fault = state.takeFault(method);
+    const limitedSeconds = state.limitFor(method);
+    const fault =
+      limitedSeconds > 0
+        ? ({ kind: "too_many", retryAfterSeconds: limitedSeconds } as const)
+        : state.takeFault(method);
     const early = fault === null ? null : faultBefore(fault, response);
     if (early === "cut") return undefined;
     const result =

@@ -29,7 +29,18 @@ export interface ApiCall {
   parameters: Record<string, unknown>;
   /** HTTP status of the answer; null where the call was never answered. */
   status: number | null;
+  /** When it arrived (performance.now()). */
+  atMs: number;
 }
+
+/** Flood control: after each `messages` messages the bot may send nothing for `retryAfterSeconds`. */
+export interface Flood {
+  messages: number;
+  retryAfterSeconds: number;
+}
+
+/** Flood control does not concern what a bot calls in order to receive. */
+const receiving: ReadonlySet<string> = new Set(["getMe", "getUpdates", "getFile", "setWebhook", "deleteWebhook"]);
 
 /**
  * A fault that replaces or follows the work of the next call of a method.
@@ -73,6 +84,12 @@ export class TelegramState extends PeerState<Fault> {
   allowedUpdates: readonly string[] | null = null;
   /** Delivery counts of updates that were delivered at least once, by number. */
   readonly deliveries = new Map<number, number>();
+  /** Null: no flood control. */
+  flood: Flood | null = null;
+  /** How often flood control has limited the bot, and the calls during that time: how long after its refusal each arrived. */
+  readonly limited = { times: 0, early: [] as { method: string; afterMs: number }[] };
+  #limitedAtMs = Number.NEGATIVE_INFINITY;
+  #messagesSinceFlood = 0;
   /** How often two long polls overlapped. */
   conflicts = 0;
   #nextUpdate = 1_000;
@@ -92,6 +109,23 @@ export class TelegramState extends PeerState<Fault> {
     }
     this.changed();
     return updateId;
+  }
+
+  /** How long flood control forbids the call that arrives now, in seconds; 0: it does not. */
+  limitFor(method: string): number {
+    if (this.flood === null || receiving.has(method)) return 0;
+    const { messages, retryAfterSeconds } = this.flood;
+    const nowMs = performance.now();
+    const afterMs = nowMs - this.#limitedAtMs;
+    if (afterMs < retryAfterSeconds * 1_000) {
+      this.limited.early.push({ method, afterMs });
+      return Math.ceil(retryAfterSeconds - afterMs / 1_000);
+    }
+    if (!method.startsWith("send") || ++this.#messagesSinceFlood < messages) return 0;
+    this.#messagesSinceFlood = 0;
+    this.#limitedAtMs = nowMs;
+    this.limited.times += 1;
+    return retryAfterSeconds;
   }
 
   nextMessageId(): number {

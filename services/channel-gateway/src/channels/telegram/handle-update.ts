@@ -46,6 +46,7 @@ export async function handleUpdate(
 async function handlePress(host: ChannelHost, call: Call, press: ParsedPress, position?: Position): Promise<void> {
   const { action, queryId, message } = press;
   const { text, done } = await host.act(action, position);
+  if (host.pauseMs(action.conversation) > 0) return;
   // Best effort: the decision is stored.
   const shown = (method: string, parameters: Record<string, unknown>) =>
     call(method, parameters, z.unknown(), AbortSignal.timeout(answerWithinMs));

@@ -11,7 +11,7 @@ import { AccountSettingsError } from "../settings-check.ts";
 import { createCall } from "./api.ts";
 import { fetchFile } from "./download.ts";
 import { poll } from "./poll.ts";
-import { messageOperations, sendPart, targetOf } from "./send.ts";
+import { messageOperations, sendPart, showTyping } from "./send.ts";
 import { Party, shownAs } from "./update-schema.ts";
 import { webhookRoutes } from "./webhook.ts";
 
@@ -52,10 +52,7 @@ export function createTelegram(
     ...messageOperations(call),
     fetchFile: (handle, maxBytes, signal) => fetchFile(call, `${root}/file/bot${token}`, handle, maxBytes, signal),
     check: async (signal) => ({ as: shownAs(resultOf(await getMe(signal), "Telegram")) }),
-    async typing({ conversation }) {
-      const target = targetOf(conversation);
-      if (target !== null) await quietly("sendChatAction", { ...target, action: "typing" });
-    },
+    typing: ({ conversation }) => showTyping(call, conversation, AbortSignal.timeout(quietlyWithinMs)),
   };
 
   if (settings.mode === "webhook" && webhookSecret === "") {

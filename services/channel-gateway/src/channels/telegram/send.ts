@@ -1,13 +1,21 @@
 // Sends one message to Telegram, at most once. Telegram does not deduplicate, so a message is sent again only if it certainly did not arrive.
 import { z } from "zod";
-import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
+import {
+  RateLimitedError,
+  type MessageOperations,
+  type OutboundFile,
+  type OutboundPart,
+  type SendOutcome,
+} from "../channel.ts";
 import type { RenderedText } from "../text/render.ts";
 import type { Answer } from "../json-api.ts";
 import { messageOperationsOf } from "../message-operations.ts";
-import { outcomeOf } from "../outcome.ts";
+import { outcomeOf, type OutcomeRules } from "../outcome.ts";
 import type { Call } from "./api.ts";
 
 const Sent = z.object({ message_id: z.number().int() });
+/** A 429 does not say whether it is about the chat or about the bot, so the bot pauses: no call of it precedes Retry-After. */
+const limits = { pauses: "account" } satisfies OutcomeRules;
 type Target = { chat_id: number | string; message_thread_id?: number };
 
 /** Sends a text or a file. A group that became a supergroup has a new id, which Telegram reports; the message then goes there. */
@@ -25,7 +33,7 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   }
   if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.message_id) };
   const isCorrectable = answer.kind === "refused" && /not enough rights|have no rights/i.test(answer.reason);
-  return outcomeOf(answer, { attempts: part.attempts, pauses: "conversation", isCorrectable });
+  return outcomeOf(answer, { ...limits, attempts: part.attempts, isCorrectable });
 }
 
 /** `<chat>[:<topic>]` */
@@ -107,5 +115,14 @@ export function messageOperations(call: Call): MessageOperations {
     },
     // One that has the text already counts as edited.
     isDone: ({ reason }) => /message is not modified|message to delete not found/i.test(reason),
+    rulesOf: () => limits,
   });
+}
+
+/** Shows the typing indicator. Rejects with RateLimitedError; nothing else matters. */
+export async function showTyping(call: Call, conversation: string, signal: AbortSignal): Promise<void> {
+  const target = targetOf(conversation);
+  if (target === null) return;
+  const answer = await call("sendChatAction", { ...target, action: "typing" }, z.unknown(), signal);
+  if (answer.kind === "refused" && answer.status === 429) throw new RateLimitedError(answer.retryAfterMs ?? 1_000);
 }
