@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { ViewRecordSchema } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import pg from "pg";
 import { startClusterFixture, waitingFor, type ClusterFixture } from "./presets/support/fixture.ts";
@@ -30,7 +31,7 @@ max_output_tokens = 1000
 [models.known.rehearsal]
 context_window = 24000
 [compaction]
-keep_last = 2
+keep_last = 1
 [permissions]
 allow = ["exec"]
 [channels.telegram.main]
@@ -47,6 +48,13 @@ groups = ["-100"]
     await writeFile(join(workspace, `long${file}.txt`), `${file}\n${"words and words and words\n".repeat(700)}`);
 });
 after(() => cleanup[Symbol.asyncDispose]());
+
+async function openDatabase(): Promise<pg.Client> {
+  const database = new pg.Client(fixture.cluster.databaseUrl);
+  await database.connect();
+  cleanup.add(() => database.end());
+  return database;
+}
 
 const reading = (file: number) => `tool: read {"path":"long${file}.txt"}`;
 const longReading = Array.from({ length: 8 }, (_, file) => reading(file)).join("\nthen\n");
@@ -83,6 +91,28 @@ test("stays tainted for the next leader when compaction has removed the page", a
   assert.ok((await fixture.ended(messageId)).results.at(-1)?.isError);
 });
 
+test("is tainted for the next leader when compaction has removed all tainted messages before a later turn's first reply", async () => {
+  const conversation = "later";
+  const page = 'tool: web_fetch {"url":"http://127.0.0.1:1/"}';
+  const first = await fixture.turn(`${page}\nthen\n${reading(0)}\nthen\nusage: 23000 1\nsay: read`, conversation);
+  // Longer than the share of the window that a compaction keeps.
+  const long = `${"words of the owner\n".repeat(1_000)}${remembering}`;
+  await fixture.cluster.fault("agent.before_commit", "kill");
+  const messageId = await fixture.client.post(long, { conversation });
+  const turnId = await fixture.begun(messageId);
+  await fixture.answer(turnId, false);
+  assert.deepEqual(await fixture.cluster.armed(), []);
+  const turn = await fixture.ended(messageId);
+  assert.ok(turn.results.at(-1)?.isError, "the note is not written without an approval");
+  // Replies in a tainted turn are marked; what the leader was shown after the compaction is not.
+  assert.notEqual(turnId, first.turnId);
+  const { rows } = await (
+    await openDatabase()
+  ).query<{ view: string }>("SELECT view FROM parley.sessions WHERE id = $1", [turn.sessionId]);
+  const { fromSeq } = ViewRecordSchema.parse(JSON.parse(rows[0]?.view ?? ""));
+  assert.deepEqual([fromSeq, turn.messages[0]?.tainted], [turn.messages[0]?.seq, undefined]);
+});
+
 test("keeps the owner's memory out of a group when compaction has removed the group's messages", async () => {
   await writeDocument(fixture.client, { path: "MEMORY.md", content: "The safe opens with 4711.\n" });
   const reads = Array.from({ length: 7 }, (_, file) => reading(file)).join("\n");
@@ -96,9 +126,7 @@ test("keeps the owner's memory out of a group when compaction has removed the gr
   );
   assert.ok(compacted.type === "compacted");
   await fixture.happens((event) => event.type === "turn.finished" && event.turnId === compacted.turnId);
-  const database = new pg.Client(fixture.cluster.databaseUrl);
-  await database.connect();
-  cleanup.add(() => database.end());
+  const database = await openDatabase();
   const { rows } = await database.query<{ content: string; said: string }>(
     `SELECT p.content, (SELECT string_agg(m.parts, ' ') FROM parley.messages m WHERE m.turn_id = $1) AS said
      FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id JOIN parley.prefixes p ON p.hash = s.prefix_hash WHERE t.id = $1`,
