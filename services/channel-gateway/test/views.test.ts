@@ -201,11 +201,12 @@ test("/api/agent returns the model, tools and permission mode, and 404 for an un
   const Info = z.object({
     model: z.object({ model: z.string() }).nullable(),
     tools: z.array(z.string()),
+    mcpServers: z.array(z.string()),
     permissionMode: z.string(),
   });
   const info = Info.parse(await gateway.json("/api/agent"));
   assert.equal(info.model?.model, "test-1");
-  assert.deepEqual(info.tools, ["message"]);
+  assert.deepEqual([info.tools, info.mcpServers], [["message"], []]);
   assert.equal(info.permissionMode, "default");
   const missing = await gateway.call("/api/agent?session=nowhere");
   assert.equal(missing.status, 404);

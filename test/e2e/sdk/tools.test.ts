@@ -13,7 +13,8 @@ let cluster: TestCluster;
 let sdk: SdkClient;
 
 before(async () => {
-  cluster = await startTestCluster(cleanup, { processes: [] });
+  const settings = '[mcp.servers.absent]\ncommand = "absent"\nenabled = false\n';
+  cluster = await startTestCluster(cleanup, { processes: [], settings });
   sdk = sdkClient(cluster);
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -223,4 +224,15 @@ test("names a server that cannot be started, or whose settings cannot be honoure
     (await sdk.run("say: never", { mcpServers: { broken: config } } as Options)).failure?.message ?? "";
   assert.match(await failure({ command: "/nonexistent/server" }), /"broken" cannot be used/);
   assert.match(await failure({ command: "server", tools: [] }), /"broken" is not a server of type stdio/);
+});
+
+test("denies the cluster's MCP servers with strictMcpConfig, also those that are not connected", async () => {
+  const rules: unknown[] = [];
+  await sdk.run("say: hello", { strictMcpConfig: true }, async (message) => {
+    if (message.type !== "system" || message.subtype !== "init") return;
+    const response = await apiClient(cluster.httpUrls, cluster.token).fetch(`/api/sessions/${message.session_id}`);
+    const Deny = z.object({ session: z.object({ overrides: z.object({ deny: z.array(z.string()) }) }) });
+    rules.push(...Deny.parse(await response.json()).session.overrides.deny);
+  });
+  assert.deepEqual(rules, ["mcp__absent__*"]);
 });

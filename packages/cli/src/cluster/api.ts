@@ -42,6 +42,8 @@ const Agent = z.object({
   version: z.string(),
   model: z.object({ provider: z.string(), model: z.string() }).nullable(),
   tools: z.array(z.string()),
+  /** Left out by older gateways. */
+  mcpServers: z.array(z.string()).optional(),
   permissionMode: z.enum(permissionModes),
   workspace: z.string().nullable(),
   /** Left out by older gateways. */

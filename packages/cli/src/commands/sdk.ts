@@ -3,7 +3,7 @@
 import { api } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
-import { CliError, ownVersion, print, readAll, UsageError, type Io } from "../io/io.ts";
+import { ownVersion, print, readAll, UsageError, type Io } from "../io/io.ts";
 import { OptionValues } from "../io/options.ts";
 import { runWith } from "../run/run.ts";
 import { sdkOptions } from "../sdk/flags.ts";
@@ -20,10 +20,8 @@ async function runSdk(args: readonly string[], io: Io): Promise<number> {
   }
   // The data folder, the address and the token come from the environment: PARLEY_HOME, PARLEY_URL, PARLEY_TOKEN.
   const target = findTarget(new OptionValues([]), io);
-  const { model, tools } = await new Gateway(target).run(api.agent);
-  // Without the tools of the cluster's MCP servers, --strict-mcp-config would deny none of them.
-  if (model === null) throw new CliError("No agent-core responds.", { fix: "Try again, or see `parley status`." });
-  const options = sdkOptions(args, tools);
+  const { mcpServers } = await new Gateway(target).run(api.agent);
+  const options = sdkOptions(args, mcpServers);
   if (options.streamInput || options.prompt !== null) return runWith(options, target, io);
   if (io.stdin.isTTY)
     throw new UsageError("Name a prompt, or start it from a Claude Agent SDK.", "docs/sdk.md shows how.");

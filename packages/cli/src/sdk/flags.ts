@@ -107,8 +107,11 @@ const refusals: Readonly<Record<string, string>> = {
 
 type Flags = ReadonlyMap<string, readonly string[]>;
 
-/** Throws UsageError for a flag that is unknown or cannot be honoured. `tools`: names of the agent's tools. */
-export function sdkOptions(args: readonly string[], tools: readonly string[]): RunOptions {
+/**
+ * Throws UsageError for a flag that is unknown or cannot be honoured. `servers`: names of the MCP servers in the settings of the cluster;
+ * undefined: an older gateway does not list them.
+ */
+export function sdkOptions(args: readonly string[], servers: readonly string[] | undefined): RunOptions {
   const { flags, operands } = readFlags(args);
   const text = (name: string): string | undefined => flags.get(name)?.at(-1);
   const output = choice<OutputFormat>("output-format", text("output-format") ?? "text", outputFormats);
@@ -143,7 +146,7 @@ export function sdkOptions(args: readonly string[], tools: readonly string[]): R
       fallbackModels: fallbackModels(text("fallback-model")),
       effort: effort(flags),
       allow: rules(flags, "allowedTools"),
-      deny: denied(flags, tools),
+      deny: denied(flags, servers),
     },
     profile,
     conversation: undefined,
@@ -260,19 +263,20 @@ function readRule(text: string, flag: string): string {
 }
 
 /** Deny rules: of --disallowedTools, for built-in tools that --tools does not list, and for MCP servers of the cluster. */
-function denied(flags: Flags, tools: readonly string[]): string[] | undefined {
+function denied(flags: Flags, servers: readonly string[] | undefined): string[] | undefined {
   const named = rules(flags, "disallowedTools") ?? [];
   const only = flags.get("tools")?.at(-1);
   const others = only === undefined || only === "default" ? [] : unlisted(only);
-  const servers = flags.has("strict-mcp-config") ? serverRules(tools) : [];
-  const all = [...named, ...others, ...servers];
+  const ofServers = flags.has("strict-mcp-config") ? serverRules(servers) : [];
+  const all = [...named, ...others, ...ofServers];
   return all.length === 0 ? undefined : all;
 }
 
-/** Rules for all tools of the cluster's MCP servers; those of the program are not among them. */
-function serverRules(tools: readonly string[]): string[] {
-  const servers = tools.flatMap((tool) => /^(mcp__.+?__)/.exec(tool)?.[1] ?? []);
-  return [...new Set(servers)].map((prefix) => `${prefix}*`);
+/** Rules for all tools of the cluster's MCP servers, whether they are connected now or not. The program's own servers have other names. */
+function serverRules(servers: readonly string[] | undefined): string[] {
+  if (servers === undefined)
+    throw new UsageError("--strict-mcp-config is not supported by this gateway.", "Update the cluster.");
+  return servers.map((server) => `mcp__${server}__*`);
 }
 
 /** The built-in tools that a list does not name, whether the cluster reports them now or not. */

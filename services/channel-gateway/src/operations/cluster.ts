@@ -105,6 +105,7 @@ export const clusterOperations = [
       version,
       model: model === null ? null : { provider: model.provider, model: own ?? model.model },
       tools: model?.tools ?? [],
+      mcpServers: Object.keys(settings.mcp.servers),
       permissionMode: session?.overrides.permissionMode ?? settings.permissions.mode,
       workspace: catalog?.isolation ?? null,
       profiles: [...new Set(["reader", ...Object.keys(settings.profiles)])],
