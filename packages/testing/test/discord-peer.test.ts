@@ -211,15 +211,20 @@ describe("the stand-in for Discord, used by discord.js", { concurrency: true }, 
 
   test("limits sends to a channel as discord.js waits for", async () => {
     const limits = { channel: { limit: 2, windowMs: 400 } };
-    await using peer = await startDiscordPeer({ limits });
+    let nowMs = 0;
+    await using peer = await startDiscordPeer({ limits, now: () => nowMs });
     const rest = restFor(peer);
     const limited: number[] = [];
-    rest.on("rateLimited", ({ timeToReset }) => limited.push(timeToReset));
+    rest.on("rateLimited", ({ timeToReset }) => {
+      limited.push(timeToReset);
+      nowMs += 400;
+    });
     const send = () => rest.post(Routes.channelMessages(peer.channelId), { body: { content: "a" } });
     await Promise.all([send(), send(), send()]);
     assert.equal(peer.sent.length, 3);
     assert.ok(limited.length > 0, "the client knew the limit from the headers");
     assert.ok(peer.calls.every(({ status }) => status === 200));
+    nowMs += 400;
     peer.fail("POST /channels/{}/messages", { kind: "too_many", retryAfterSeconds: 0.2 });
     await send();
     assert.equal(peer.calls.filter(({ status }) => status === 429).length, 1);

@@ -15,6 +15,7 @@ import { listenHttp } from "./http/server.ts";
 import { OpenRequests } from "./http/open-requests.ts";
 import { InboundHandler } from "./ingress/inbound.ts";
 import { EventHub } from "./live/event-hub.ts";
+import { OutageNotices, type OutageTimes } from "./delivery/outage-notices.ts";
 import { LeasePool } from "./delivery/lease-pool.ts";
 import { createObservers, openObservers } from "./delivery/observers.ts";
 import { SessionStreams } from "./live/session-stream.ts";
@@ -24,6 +25,7 @@ import { SessionDirectory } from "./live/session-directory.ts";
 export interface GatewayOverrides {
   /** Replaces the configured accounts. */
   accounts?: readonly ChannelAccount[];
+  outageTimes?: OutageTimes;
   /** Resources that the process opened before the start. */
   context?: StartContext;
 }
@@ -116,7 +118,9 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   leases.open();
   directory.open();
   const names = new Set([...channelEntries.map(({ name }) => name), ...directory.list().map(({ channel }) => channel)]);
-  bus.serve(accountReports, async () => ({ accounts: states.reports((channel) => names.has(channel)) }));
+  const isChannel = (channel: string) => names.has(channel);
+  bus.serve(accountReports, async () => ({ accounts: states.reports(isChannel) }));
+  const notices = new OutageNotices({ bus, log, states }, isChannel, overrides.outageTimes);
   bus.serve(accountLogs, async (of) => ({ lines: accountLog.of(of) }));
   serveHealthReport(bus, config, () => ({
     role: "active",
@@ -142,6 +146,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     ended: bus.closed,
     async close() {
       state.draining = true;
+      notices.close();
       const closedHttp = listener.close();
       watchers.end(new Error("this replica is shutting down"));
       const grace = setTimeout(

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
-import type { accountLogs, operations, OutputOf } from "@parley/contracts";
+import { store, type accountLogs, type operations, type OutputOf } from "@parley/contracts";
 import { startSlackPeer, startTelegramPeer, startWhatsAppPeer } from "@parley/testing";
 import { pollUntil } from "@parley/testing/until";
 import { Platform } from "./support/platform.ts";
@@ -96,6 +96,42 @@ describe("a text that the platform refuses", () => {
     );
     const after = await untilListed(gateway, "test", ({ waiting }) => waiting === 0);
     assert.equal(after.reason, null);
+    await gateway.close();
+  });
+});
+
+describe("an account whose connection fails", () => {
+  test("is reported to the owner once on another channel, and once more when it works again", async () => {
+    const [home, broken] = [new Platform("home"), new Platform("broken")];
+    let works = false;
+    const connectable = broken.account({ owners: ["boss"] });
+    const connect = connectable.adapter.connect;
+    connectable.adapter.connect = async (host, lease) => {
+      if (!works) throw new Error("the platform is away");
+      host.report({ state: "connected", as: "broken" });
+      await connect?.(host, lease);
+    };
+    const outageTimes = { checkEveryMs: 20, downForMs: { disabled: 50, failing: 50 } };
+    const accounts = [home.account({ owners: ["boss"] }), connectable];
+    const gateway = await stack.gateway({ name: "outage", overrides: { accounts, outageTimes } });
+    // No owner can be reached yet: the gateway goes on trying.
+    await untilListed(gateway, "test", ({ account, state }) => account === "broken" && state === "failing");
+    home.say({ conversation: "c", from: "boss", text: "hello" });
+    const notices = () => home.sent.map(({ text }) => text).filter((text) => text.includes("test:broken"));
+    await home.until(() => notices().length === 1);
+    assert.match(
+      notices()[0] ?? "",
+      /^The account test:broken cannot receive or send messages: the platform is away\./,
+    );
+
+    // Another gateway finds the same.
+    const bus = await stack.stack.bus("channel-gateway");
+    const again = { channel: "test", account: "broken", isDown: true, text: "test:broken again", expiresInMs: 60_000 };
+    assert.deepEqual(await bus.request(store.accountOutage, again), { told: true });
+    works = true;
+    await home.until(() => notices().length === 2);
+    assert.equal(notices()[1], "The account test:broken works again.");
+    assert.deepEqual(broken.sent, [], "not on the account itself");
     await gateway.close();
   });
 });

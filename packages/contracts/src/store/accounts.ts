@@ -55,6 +55,18 @@ export const accountMove = storeRequest({
   output: Empty,
 });
 
+export const accountOutage = storeRequest({
+  subject: "store.account.outage",
+  clients: ["channel-gateway"],
+  doc: "Tell the owner that an account cannot work (`isDown`), or that it works again: once for each change, where the owner wrote last on another account that works. Nothing is told of an account that works and was not reported. `told` is false while no owner can be reached so.",
+  input: AccountRef.extend({
+    isDown: z.boolean(),
+    text: z.string().max(4_000),
+    expiresInMs: z.number().int().positive(),
+  }),
+  output: z.object({ told: z.boolean() }),
+});
+
 const AddedAccountSchema = AccountRef.extend({
   /** As in `[channels.<channel>.<account>]`; secrets are named, not contained. */
   settings: z.record(z.string(), z.unknown()),

@@ -5,6 +5,7 @@ import { store, type RequestContract } from "@parley/contracts";
 import type { Handlers, StoreContext } from "./handler.ts";
 import { accountHandlers } from "./accounts/accounts.ts";
 import { addedAccountHandlers } from "./accounts/added.ts";
+import { outageHandlers } from "./accounts/outages.ts";
 import { measured } from "./measure.ts";
 import { blobHandlers } from "./blobs/blobs.ts";
 import { checkpointHandlers } from "./checkpoints/checkpoints.ts";
@@ -65,6 +66,7 @@ import { utteranceHandlers } from "./voice/utterances.ts";
 const handlers: Handlers = combined(
   accountHandlers,
   addedAccountHandlers,
+  outageHandlers,
   blobHandlers,
   checkpointHandlers,
   permitHandlers,

@@ -29,15 +29,17 @@ interface Passage {
 
 export class Buckets {
   readonly #limits: RateLimits;
+  readonly #now: () => number;
   readonly #windows = new Map<string, { used: number; endsMs: number }>();
 
-  constructor(limits: RateLimits) {
+  constructor(limits: RateLimits, now = () => performance.now()) {
     this.#limits = limits;
+    this.#now = now;
   }
 
   /** Counts a call. `key`: route and channel; calls of other routes have no bucket of their own. */
   pass(route: string, key: string): Passage {
-    const now = performance.now();
+    const now = this.#now();
     const global = this.#use("global", this.#limits.global, now);
     if (global.left < 0)
       return {

@@ -17,6 +17,8 @@ export interface DiscordPeerOptions extends Partial<GatewayOptions> {
   token?: string;
   username?: string;
   limits?: Partial<RateLimits>;
+  /** The clock of the limits, in milliseconds. Default: performance.now(). */
+  now?: () => number;
   identifiesLeft?: number;
   /** How far the ids of messages are behind the clock of this machine. Default 0. */
   clockBehindMs?: number;
@@ -73,7 +75,7 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     refusals,
     withoutFiles,
   });
-  const server = createRestServer(state, token, { ...usualLimits, ...options.limits }, context);
+  const server = createRestServer(state, token, { ...usualLimits, ...options.limits }, context, options.now);
   gateway.attach(server);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -15,8 +15,9 @@ export function createRestServer(
   token: string,
   limits: RateLimits,
   context: () => RouteContext,
+  now?: () => number,
 ): Server {
-  const buckets = new Buckets(limits);
+  const buckets = new Buckets(limits, now);
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");

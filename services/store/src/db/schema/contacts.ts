@@ -53,6 +53,16 @@ export const accountMoves = parley.table(
   (table) => [primaryKey({ columns: [table.channel, table.account] })],
 );
 
+export const accountOutages = parley.table(
+  "account_outages",
+  {
+    channel: text("channel").notNull(),
+    account: text("account").notNull(),
+    toldAt: since("told_at"),
+  },
+  (table) => [primaryKey({ columns: [table.channel, table.account] })],
+);
+
 export const pairings = parley.table(
   "pairings",
   {

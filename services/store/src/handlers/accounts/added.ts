@@ -58,6 +58,7 @@ export const addedAccountHandlers = {
       if (rowCount !== 1) return;
       await client.query("DELETE FROM parley.account_pauses WHERE channel = $1 AND account = $2", [channel, account]);
       await client.query("DELETE FROM parley.account_moves WHERE channel = $1 AND account = $2", [channel, account]);
+      await client.query("DELETE FROM parley.account_outages WHERE channel = $1 AND account = $2", [channel, account]);
       // The higher fence ends the connection also on a replica that does not receive the hint.
       await client.query(
         `UPDATE parley.leases SET owner = NULL, cursor = NULL, fence = fence + 1, expires_at = now()
