@@ -7,6 +7,7 @@ import { lengthOf } from "../src/channels/text/measure.ts";
 import { AnswerParts } from "../src/channels/text/parts.ts";
 import { render, withSpoilers, withUrls, type RangeFormat } from "../src/channels/text/render.ts";
 import { parseMarkdown, richTextOf, type RichText } from "../src/channels/text/rich-text.ts";
+import { propertyRuns } from "@parley/testing/property-runs";
 import { partsOf } from "./support/parts.ts";
 
 const html = (markdown: string): string => rendered(markdown, "inline_html");
@@ -140,8 +141,8 @@ function messages(of: TextLimits, source: string) {
   return found;
 }
 
-const units: LengthUnit[] = ["utf16", "bytes", "code_points"];
-const rangeFormats: RangeFormat[] = ["plain", "ranges", "inline_html", "mrkdwn", "single_asterisk"];
+const units: LengthUnit[] = ["utf16", "bytes", "code_points", "sms_segments"];
+const rangeFormats: RangeFormat[] = ["plain", "ranges", "inline_html", "mrkdwn", "single_asterisk", "message_styling"];
 
 test("splits a long answer into messages within the limit in every unit, losing only white space", () => {
   const numbers = fc.integer({ min: 8, max: 200 });
@@ -296,4 +297,96 @@ test("leaves a text with more than a thousand opening brackets unchanged instead
   const links = (count: number) => "[a](http://b.c) ".repeat(count).trim();
   assert.equal(richTextOf(links(1_000)).ranges.length, 1_000);
   assert.deepEqual(richTextOf(links(1_001)), { text: links(1_001), ranges: [] });
+});
+
+test("counts the segments of an SMS as providers do", () => {
+  for (const [text, segments] of [
+    ["", 0],
+    ["a".repeat(160), 1],
+    ["a".repeat(161), 2],
+    ["a".repeat(306), 2],
+    ["a".repeat(307), 3],
+    ["€".repeat(80), 1],
+    ["€".repeat(81), 2],
+    // An escaped character is not divided: 152 septets, then 2 in the next segment.
+    [`${"a".repeat(152)}€${"a".repeat(152)}`, 3],
+    ["ж".repeat(70), 1],
+    ["ж".repeat(71), 2],
+    ["😀".repeat(35), 1],
+    ["😀".repeat(36), 2],
+    // 33 pairs fit into the 67 units of a segment.
+    ["😀".repeat(67), 3],
+  ] as const)
+    assert.equal(lengthOf(text, "sms_segments"), segments, `${text.slice(0, 3)} ${text.length}`);
+});
+
+test("writes XEP-0393 only where its rules see a span", () => {
+  for (const [source, expected] of [
+    ["a **bold** _italic_ ~~gone~~ `code`", "a *bold* _italic_ ~gone~ `code`"],
+    ["**_both_**", "*_both_*"],
+    ["in**side**", "inside"],
+    ["**two\nlines**", "two\nlines"],
+    ["**3 \\* 4**", "3 * 4"],
+    ["> **quoted**", "> *quoted*"],
+    ["```\na * b\n```", "```\na * b\n```"],
+    ["[site](https://a.b)", "site (https://a.b)"],
+  ] as const)
+    assert.equal(rendered(source, "message_styling"), expected, source);
+});
+
+/** The text of a line without the marks that XEP-0393 sees, and what is inside marks. */
+function spansOf(line: string): { plain: string; styled: string[] } {
+  const styled: string[] = [];
+  const parse = (text: string): string => {
+    let plain = "";
+    let canOpen = true;
+    for (let at = 0; at < text.length; at++) {
+      const mark = text.charAt(at);
+      const end = /[*_~`]/.test(mark) && canOpen && /\S/.test(text.charAt(at + 1)) ? closing(text, at) : -1;
+      if (end === -1) {
+        plain += mark;
+        canOpen = /\s/.test(mark);
+        continue;
+      }
+      const inner = text.slice(at + 1, end);
+      const content = mark === "`" ? inner : parse(inner);
+      styled.push(`${mark}${content}`);
+      plain += content;
+      at = end;
+      canOpen = false;
+    }
+    return plain;
+  };
+  return { plain: parse(line), styled };
+}
+
+/** Where the span that opens at `from` closes: at the next mark of its kind after a character other than white space. */
+function closing(text: string, from: number): number {
+  for (let at = from + 2; at < text.length; at++)
+    if (text[at] === text[from] && /\S/.test(text.charAt(at - 1))) return at;
+  return -1;
+}
+
+test("XEP-0393 shows exactly the text and the styles of an answer of styled words", () => {
+  const marksOf = { "**": "*", _: "_", "~~": "~", "`": "`", "": "" } as const;
+  const word = fc.record({
+    text: fc.stringMatching(/^[a-z]{1,8}$/),
+    mark: fc.constantFrom(...(Object.keys(marksOf) as (keyof typeof marksOf)[])),
+    glued: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(word, { minLength: 1, maxLength: 12 }), (words) => {
+      const spaced = words.map(({ text, mark, glued }, index) => {
+        const before = index === 0 ? "" : glued && mark === "" && words[index - 1]?.mark === "" ? "" : " ";
+        return `${before}${mark}${text}${mark}`;
+      });
+      const { plain, styled } = spansOf(rendered(spaced.join(""), "message_styling"));
+      assert.equal(plain, richTextOf(spaced.join("")).text);
+      assert.deepEqual(
+        styled,
+        words.filter(({ mark }) => mark !== "").map(({ mark, text }) => `${marksOf[mark]}${text}`),
+      );
+    }),
+    { numRuns: propertyRuns(1_000) },
+  );
 });

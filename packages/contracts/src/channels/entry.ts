@@ -16,9 +16,12 @@ export type TextFormat =
   | "mrkdwn"
   /** `*bold* _italic_ ~strike~`, links as text. */
   | "single_asterisk"
+  /** Message Styling of XMPP (XEP-0393): `*bold* _italic_ ~strike~`, only where its rules see a span; links as text. */
+  | "message_styling"
   | "plain";
 
-export type LengthUnit = "utf16" | "bytes" | "code_points";
+/** `sms_segments`: messages of GSM 03.38, which a provider charges for. */
+export type LengthUnit = "utf16" | "bytes" | "code_points" | "sms_segments";
 
 /** The text of one platform message. */
 export interface TextLimits {

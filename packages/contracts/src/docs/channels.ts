@@ -66,7 +66,7 @@ function capabilityTable(): string {
 }
 
 /** A character outside of the Basic Multilingual Plane, such as an emoji, counts as two where the unit is `utf16`. */
-const units = { utf16: "characters", bytes: "bytes", code_points: "characters" } as const;
+const units = { utf16: "characters", bytes: "bytes", code_points: "characters", sms_segments: "SMS segments" } as const;
 
 function section(entry: ChannelEntry): string {
   const { name, title, setUp, permissions, secrets, capabilities } = entry;

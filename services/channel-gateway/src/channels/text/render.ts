@@ -25,15 +25,35 @@ const renderers: Record<RangeFormat, (rich: RichText) => string> = {
   inline_html: (rich) => marked(rich, { escape: escapeHtml, tags: htmlTags, quote: null }),
   mrkdwn: (rich) =>
     marked(rich, { escape: escapeEntities, tags: asteriskTags((url) => [`<${url}|`, ">"]), quote: "> " }),
-  single_asterisk: ({ text, ranges }) => {
-    // Clients make links of addresses themselves.
-    const shown = ranges.filter(
-      (range) => range.type !== "link" || !isAddress(text.slice(range.start, range.end), range.url),
-    );
-    const tags = asteriskTags((url) => ["", ` (${url})`]);
-    return marked({ text, ranges: shown }, { escape: (each) => each, tags, quote: "> " });
-  },
+  single_asterisk: asterisks,
+  message_styling: ({ text, ranges }) => asterisks({ text, ranges: seenBySpans(text, ranges) }),
 };
+
+function asterisks({ text, ranges }: RichText): string {
+  // Clients make links of addresses themselves.
+  const shown = ranges.filter(
+    (range) => range.type !== "link" || !isAddress(text.slice(range.start, range.end), range.url),
+  );
+  const tags = asteriskTags((url) => ["", ` (${url})`]);
+  return marked({ text, ranges: shown }, { escape: (each) => each, tags, quote: "> " });
+}
+
+/**
+ * The ranges whose marks the rules of XEP-0393 see as a span: it begins after white space or another opening mark, is within one line, has
+ * no white space at its ends, and does not contain its own mark. https://xmpp.org/extensions/xep-0393.html
+ */
+function seenBySpans(text: string, ranges: readonly Range[]): Range[] {
+  const openedAt = new Set<number>();
+  return ranges.filter((range) => {
+    const { type, start, end } = range;
+    if (type === "link" || type === "pre" || type === "blockquote") return true;
+    const content = text.slice(start, end);
+    const begins = start === 0 || /\s/.test(text.charAt(start - 1)) || openedAt.has(start);
+    const isSpan = begins && /^\S(?:.*\S)?$/u.test(content) && !content.includes(marks[type] || "\n");
+    if (isSpan && marks[type] !== "") openedAt.add(start);
+    return isSpan;
+  });
+}
 
 interface Markup {
   escape: (text: string) => string;
