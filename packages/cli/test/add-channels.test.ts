@@ -47,6 +47,9 @@ interface SetUp {
   received: () => string[] | Promise<string[]>;
 }
 
+/** A wrong token is reported within this time. */
+const refusedWithinMs = 5_000;
+
 const cleanup = new Cleanup();
 let home: string;
 let cluster: TestCluster;
@@ -217,11 +220,18 @@ describe("an account added as its page says", () => {
       const setUp = await open(stack);
       if (setUp.refused !== undefined) {
         const [wrong, problem] = setUp.refused;
-        const { code, stdout } = await (await answer(setUp, channel, { last: wrong })).outcome();
+        const refusedRun = await answer(setUp, channel, { last: wrong });
+        const enteredMs = performance.now();
+        await refusedRun.says(problem);
+        const saidMs = performance.now() - enteredMs;
+        context.diagnostic(`the wrong answer was reported after ${Math.round(saidMs)} ms`);
+        assert.ok(saidMs < refusedWithinMs, `reported after ${saidMs} ms`);
+        const { code, stdout } = await refusedRun.outcome();
         assert.equal(code, 1, stdout);
         assert.match(stdout, problem);
         assert.match(stdout, new RegExp(`Nothing was added\\. docs/channels/${channel}\\.md explains it`));
       }
+      const beganMs = performance.now();
       const run = await answer(setUp, channel);
       await run.says(
         new RegExp(`${channel}:main is added${setUp.as === undefined ? "" : `: .*${setUp.as.source}`}`, "i"),
@@ -243,6 +253,7 @@ describe("an account added as its page says", () => {
       for (const secret of setUp.secrets ?? []) assert.ok(!stdout.includes(secret), "a secret is shown");
       await setUp.say(`say: it works on ${channel}`);
       await pollUntil(async () => (await setUp.received()).some((text) => text.includes(`it works on ${channel}`)));
+      context.diagnostic(`one command; answered on the channel after ${Math.round(performance.now() - beganMs)} ms`);
       const listed = await runParley(home, ["channels", "list"]);
       assert.match(listed.stdout, new RegExp(`${channel}:main +(?:connected|listening)`));
       const tested = await runParley(home, ["channels", "test", `${channel}:main`]);
