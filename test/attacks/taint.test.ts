@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import { startClusterFixture, type ClusterFixture } from "../e2e/presets/support/fixture.ts";
+import { startClusterFixture, textsOf, type ClusterFixture } from "../e2e/presets/support/fixture.ts";
 import { createJob, runJob } from "../e2e/support/jobs.ts";
 import { judgeOf, running, serveInjection, steps, tool, type Judge } from "./support/judge.ts";
 
@@ -32,7 +32,7 @@ allow_private = ["127.0.0.1"]
 [compaction]
 keep_last = 2
 [profiles.worker]
-tools = ["exec", "read"]
+tools = ["exec", "read", "web_fetch"]
 [channels.telegram.main]
 token_env = "PARLEY_CHANNEL_TELEGRAM"
 api_root = "${telegram.url}"
@@ -111,6 +111,35 @@ test("requests approval when a sub-agent of a tainted turn runs a command", asyn
   await fixture.ended(messageId);
   assert.ok(!judge.ran("child"));
 });
+
+for (const mode of ["wait", "background"] as const) {
+  const reportOf = async (conversation: string, round: string) => {
+    const label = `report-${conversation}`;
+    await fixture.turn(
+      steps(tool("sessions_spawn", { prompt: steps(round), profile: "worker", mode, label })),
+      conversation,
+    );
+    if (mode === "wait") return;
+    const reported = await fixture.happens(
+      (event) => event.type === "message" && textsOf([event.message])[0]?.startsWith(`[sub-agent "${label}"`) === true,
+    );
+    const turnId = reported.type === "message" ? reported.message.turnId : "";
+    await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
+  };
+
+  test(`requests approval after the report of a sub-agent that read a page (${mode})`, async () => {
+    const conversation = randomUUID();
+    await reportOf(conversation, tool("web_fetch", { url: page }));
+    await judge.assertAsks(`report-${mode}`, conversation);
+  });
+
+  // design: 000.13d, 001.18f
+  test(`runs a command without approval after a sub-agent that read nothing untrusted (${mode})`, async () => {
+    const conversation = randomUUID();
+    await reportOf(conversation, tool("read", { path: "missing.txt" }));
+    await judge.assertRuns(`clean-report-${mode}`, conversation);
+  });
+}
 
 test("does not run the command when sessions_send forwards text of a tainted turn", async () => {
   const target = randomUUID();

@@ -39,6 +39,11 @@ export const ToolResultPart = z.object({
   attachments: z.array(AttachmentSchema).optional(),
   /** The content is, or may be, derived from untrusted content: the message that contains it is tainted. */
   untrusted: z.literal(true).optional(),
+  /**
+   * The store knows that the content derives from no untrusted content, so the effect `reads_untrusted` of the tool does not apply: the
+   * report of a sub-agent whose turn was not tainted, or a notice that one was started. Only the store sets it.
+   */
+  untainted: z.literal(true).optional(),
   /** Files that the call sent to people: for readers of the session, not for the model. */
   sent: z.array(AttachmentSchema).optional(),
   /** Files that the call added to the session, as `attach` does: not shown to the model. */

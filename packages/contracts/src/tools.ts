@@ -155,7 +155,7 @@ export const toolCall = request({
   }),
   output: z.object({
     state: z.enum(["done", "failed", "cancelled", "unknown"]),
-    result: ToolResultPart,
+    result: ToolResultPart.omit({ untainted: true }),
     /** The result is not settled in the store; see `unsettledBytes`. */
     unsettled: z.literal(true).optional(),
   }),

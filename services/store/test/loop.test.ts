@@ -586,8 +586,22 @@ describe("sub-agents", () => {
     const next = await claimed(sessionId);
     assert.deepEqual([next.turn.trust, next.turn.replyTo?.conversation], ["owner", "42"]);
     const told = next.messages.find(({ from }) => from?.origin === "subagent");
-    assert.equal(told?.from?.tainted, true, "its taint is unknown");
+    assert.equal(told?.from?.tainted, undefined, "the sub-agent read nothing untrusted");
   });
+
+  for (const tainted of [false, true]) {
+    // design: 000.13d
+    test(`a report is ${tainted ? "tainted" : "untainted"} when the sub-agent's turn was`, async () => {
+      const { sessionId, turnId } = await calling(2, "sessions_spawn");
+      const waited = await child(turnId, 2);
+      const background = await child(turnId, 3, { mode: "background" });
+      for (const { turn } of [waited, background]) await commit(turn.turnId, 1, { tainted });
+      assert.equal((await stepsOf(turnId))[0]?.result?.untainted, tainted ? undefined : true);
+      await finish(turnId);
+      const told = (await claimed(sessionId)).messages.find(({ from }) => from?.origin === "subagent");
+      assert.equal(told?.from?.tainted, tainted ? true : undefined);
+    });
+  }
 
   // design: 003.31
   test("a resumed one continues in its own session, and only a child can be resumed", async () => {

@@ -292,6 +292,16 @@ describe("delegation", () => {
     );
   });
 
+  // design: 001.18f
+  test("runs a command of the parent without approval after the report", async () => {
+    await fixture.turn(delegating('tool: write {"path":"report.txt","content":"x"}\nthen\nsay: done', "ok"), "after");
+    const turn = await fixture.turn(
+      'tool: exec {"command":"echo unasked"}\nthen\ntool: message {"text":"ran"}',
+      "after",
+    );
+    assert.match(turn.results[0]?.content ?? "", /^unasked/);
+  });
+
   // design: 001.18, 002.17
   test("creates a session for the sub-agent, linked to the parent's session", async () => {
     const turn = await fixture.turn(delegating("say: kept apart", "ok"), "apart");

@@ -199,6 +199,13 @@ describe("4 sub-agents", () => {
     assert.equal(rolesOf(await fixture.log(session?.sessionId ?? "")), "user assistant tool assistant");
   });
 
+  // design: 000.13d
+  test("leave the thread untainted: a later command runs without approval", async () => {
+    await fixture.turn('tool: sessions_spawn {"prompt":"tool: ls {}\\nthen\\nsay: seen"}\nthen\nsay: ok');
+    const turn = await fixture.turn('tool: exec {"command":"echo unasked"}\nthen\nsay: ran');
+    assert.match(turn.results[0]?.content ?? "", /^unasked/);
+  });
+
   // design: 000.13b
   test("cannot start other sub-agents", async () => {
     const inner = 'tool: sessions_spawn {\\"prompt\\":\\"say: deeper\\"}\\nthen\\nsay: I could not';

@@ -46,7 +46,7 @@ export const callSettle = forCall({
     /** The secret of the claim; ignored for a step that is not claimed. */
     claim: Secret,
     state: z.enum(["done", "failed", "cancelled", "unknown"]),
-    result: ToolResultPart.omit({ sent: true, refused: true }),
+    result: ToolResultPart.omit({ sent: true, refused: true, untainted: true }),
   }),
   output: z.object({ step: ToolStepSchema }),
 });

@@ -104,7 +104,7 @@ function isTaintedMessage(message: Message, toolbox: ToolSource): boolean {
 /** The evidence in a message that does not depend on the catalog. */
 interface TaintEvidence {
   untrusted: boolean;
-  /** Tools whose results it contains. */
+  /** Tools whose results it contains, except results that the store knows to be untainted. */
   tools: readonly string[];
 }
 
@@ -122,7 +122,8 @@ function evidenceIn({ from, role, parts }: Message): TaintEvidence {
       if (part.type === "text") return from === undefined && role === "user" && containsUntrustedContent(part.text);
       return part.type === "blob" && from === undefined;
     });
-  return { untrusted, tools: [...new Set(results.map(({ name }) => name))] };
+  const tools = results.flatMap(({ name, untainted }) => (untainted === true ? [] : [name]));
+  return { untrusted, tools: [...new Set(tools)] };
 }
 
 /** Whether this tool's results are untrusted content. */

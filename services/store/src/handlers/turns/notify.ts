@@ -51,6 +51,8 @@ interface TaskRow {
   profile: string | null;
   parent_session_id: string;
   announce: "steer" | "queue";
+  /** The sub-agent's turn was tainted, so its report is. */
+  tainted: boolean;
 }
 
 /** Does nothing for a turn without a parent. */
@@ -62,7 +64,8 @@ export async function notifyParent(
 ): Promise<void> {
   const { rows } = await client.query<TaskRow>(
     `SELECT t.parent_turn_id, t.parent_step, t.parent_mode, s.id AS child_id, s.key AS child_key, s.title AS child_title, s.profile,
-            p.session_id AS parent_session_id, task.mode AS announce
+            p.session_id AS parent_session_id, task.mode AS announce,
+            EXISTS (SELECT FROM parley.messages m WHERE m.session_id = t.session_id AND m.turn_id = t.id AND m.tainted) AS tainted
      FROM parley.turns t
      JOIN parley.sessions s ON s.id = t.session_id
      JOIN parley.inbox task ON task.id = t.inbox_id
@@ -105,6 +108,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
       // The sub-agent's session contains the full text.
       content: truncateContent(report, maxResultBytesFor(call.results) - from.length) + from,
       isError: !done,
+      ...(task.tainted ? {} : { untainted: true }),
     };
     await client.query(
       "UPDATE parley.steps SET state = $3, result = $4, finished_at = now() WHERE turn_id = $1 AND n = $2",
@@ -129,8 +133,7 @@ async function announce(
     contact: { id: task.child_id, name: task.profile ?? "sub-agent" },
     role: senderOf(listener.sender).role,
     origin: "subagent",
-    // Tainted like the result of a waiting call: what the sub-agent has read is unknown here.
-    tainted: true,
+    ...(task.tainted ? { tainted: true } : {}),
   };
   const name = task.child_title ?? task.profile ?? "task";
   const text = `${listener.preface}[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${truncateContent(finish.text, maxResultBytesFor(1))}`;

@@ -227,6 +227,8 @@ async function settleStep(client: PoolClient, input: Input, step: StepRow, sessi
     name: step.tool,
     content: `Started sub-agent ${sessionId} (${input.profile}). Its result will arrive as a message; do not wait for it.`,
     isError: false,
+    // The store wrote it.
+    untainted: true,
   };
   const background = input.mode === "background";
   const { rows } = await client.query<StepRow>(
