@@ -123,7 +123,8 @@ async function play(
   const late = early.filter(({ afterMs }) => afterMs > underWayMs);
   const calls = limitedPeer.calls.slice(before.calls).filter(({ method }) => method === "sendMessage");
   const { rates } = telegramChannel.capabilities;
-  const chatRate = rates.conversations.find(({ pattern }) => pattern === "");
+  if (rates === undefined) throw new Error("Telegram has no rates");
+  const chatRate = rates.conversations?.find(({ pattern }) => pattern === "");
   const timesOf = (some: typeof calls) => some.map(({ atMs }) => atMs);
   const perChat = Object.values(Object.groupBy(calls, ({ parameters }) => String(parameters["chat_id"])));
   const excess = (allowanceMs: number) => [

@@ -120,7 +120,7 @@ describe("a long answer whose gateway is killed", () => {
       await died;
       assert.equal(peer.sent.length, 1, "the first one only");
       for (let killed = 1; killed < kills && !(await isSettled(account)); killed++) {
-        const before = peer.sent.length;
+        const before: number = peer.sent.length;
         // It can die before it is ready.
         const next = await start(point).catch(() => null);
         if (next !== null && next.child.exitCode === null && next.child.signalCode === null)
