@@ -41,8 +41,8 @@ test("refuses to arm a fault point of a service that runs in the test's process"
   );
 });
 
-test("records a command's isolation in its result, its live event and the model's text", async () => {
-  const { sessionId } = await fixture.turn(exec("echo ran"), "how");
+test("records a command's isolation and duration in its result and its live event", async () => {
+  const { sessionId } = await fixture.turn(exec("sleep 0.1; echo ran"), "how");
   const results = (await fixture.log(sessionId)).flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === "tool_result" ? [part] : [])),
   );
@@ -53,6 +53,7 @@ test("records a command's isolation in its result, its live event and the model'
   assert.match(result.content, new RegExp(`isolation: ${result.isolation}`, "i"));
   const live = fixture.events.find((event) => event.type === "tool.finished");
   assert.ok(live?.type === "tool.finished" && live.isolation === result.isolation);
+  assert.ok((result.durationMs ?? 0) >= 100 && result.durationMs! <= live.durationMs, `${result.durationMs} ms`);
 });
 
 test("refuses a file with instructions when the workspace is full, and accepts it later", async () => {

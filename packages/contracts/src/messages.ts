@@ -50,6 +50,8 @@ export const ToolResultPart = z.object({
   kept: z.array(AttachmentSchema).optional(),
   /** The isolation the command ran under, for readers of the session, not for the model. Left out: no command ran. */
   isolation: z.string().max(40).optional(),
+  /** How long the call ran, in milliseconds, for readers of the session, not for the model. Left out: it did not run, or is not measured. */
+  durationMs: z.number().int().nonnegative().optional(),
 });
 export const BinaryPart = z.object({
   type: z.literal("binary"),

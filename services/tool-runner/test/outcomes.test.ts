@@ -24,7 +24,7 @@ test("property: keeps an existing warning in a truncated result, adds none, and 
   fc.assert(
     fc.property(warned, fc.integer({ min: 1_000, max: 4_000 }), (parts, maxResultBytes) => {
       const content = parts.join("");
-      const result = resultOf({ ...asked, maxResultBytes }, { content, isError: false });
+      const result = resultOf({ ...asked, maxResultBytes }, { output: { content, isError: false } });
       assert.equal(containsUntrustedContent(result.content), containsUntrustedContent(content));
       assert.ok(Buffer.byteLength(JSON.stringify(result)) <= maxResultBytes);
     }),
@@ -37,17 +37,17 @@ test("shows exactly the allowed characters of any script, and names the tool and
   for (const character of ["a", "漢"]) {
     const content = character.repeat(50_000);
     const request = { ...asked, tool: "mcp__docs__page", maxResultBytes: 240 * 1024, maxResultCharacters: 40_000 };
-    const { content: shown } = resultOf(request, { content, isError: false });
+    const { content: shown } = resultOf(request, { output: { content, isError: false } });
     assert.equal(shown.split(character).length - 1, 40_000 + (character === "a" ? 4 : 0));
     assert.match(shown, /\n\[Showing 40000 of 50000 characters from mcp__docs__page; the others are missing here\]\n/);
-    const fitting = resultOf(request, { content: character.repeat(40_000), isError: false });
+    const fitting = resultOf(request, { output: { content: character.repeat(40_000), isError: false } });
     assert.equal(fitting.content, character.repeat(40_000));
   }
 });
 
 test("puts a warning from the removed middle on top of the rest", () => {
   const content = `${"a".repeat(50_000)}\n${untrustedMarker}\n${"b".repeat(50_000)}`;
-  const { content: left } = resultOf({ ...asked, maxResultBytes: 200_000 }, { content, isError: false });
+  const { content: left } = resultOf({ ...asked, maxResultBytes: 200_000 }, { output: { content, isError: false } });
   assert.ok(left.startsWith(`${untrustedMarker}\na`));
   assert.ok(left.endsWith("b") && left.length <= 60_000);
 });

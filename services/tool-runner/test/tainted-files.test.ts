@@ -139,8 +139,8 @@ test("keeps the untrusted mark of a result when its call was stopped", () => {
     typeof resultOf
   >[0];
   const output: ToolOutput = { ...success("part"), untrusted: true };
-  assert.equal(resultOf(request, stopped(request, "deadline", output).output).untrusted, true);
-  assert.equal(resultOf(request, stopped(request, "drain", output).output).untrusted, true);
+  assert.equal(resultOf(request, stopped(request, "deadline", output)).untrusted, true);
+  assert.equal(resultOf(request, stopped(request, "drain", output)).untrusted, true);
 });
 
 test("property: is tainted exactly when the last decisive call was tainted", async () => {

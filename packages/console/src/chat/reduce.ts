@@ -130,6 +130,7 @@ function addMessage(state: ChatState, message: Message): ChatState {
             state: before?.state === "denied" ? "denied" : ended,
             output: content,
             isolation: part.isolation ?? before?.isolation ?? null,
+            durationMs: before?.durationMs ?? part.durationMs ?? null,
             progress: null,
             files,
           }),

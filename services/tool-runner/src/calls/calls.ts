@@ -181,7 +181,7 @@ export class Calls {
   /** Settles the outcome in the store, or leaves it to the caller. Resolves with the result that counts. */
   async #settle(key: string, call: RunningCall, ended: Outcome): Promise<CallAnswer> {
     const { request } = call;
-    const result = resultOf(request, ended.output);
+    const result = resultOf(request, ended);
     if (this.#leavesToCaller(call, ended, result)) return { state: ended.state, result, unsettled: true };
     return this.#settling.settle(key, call, ended);
   }

@@ -26,6 +26,8 @@ export interface Outcome {
   output: ToolOutput;
   /** Operation id of the settlement, the same for all retries. */
   opId: string;
+  /** How long the tool ran, in milliseconds. Left out: it did not run. */
+  durationMs?: number;
 }
 
 export function outcome(state: Outcome["state"], output: ToolOutput): Outcome {
@@ -72,15 +74,16 @@ export function pageCharactersFor({ maxResultBytes, maxResultCharacters = Infini
 /** The result as the model sees it, truncated to the caller's limit. */
 export function resultOf(
   request: ToolCallRequest,
-  { content, isError, untrusted, shownAttachments: attachments, storedAttachments: kept, isolation }: ToolOutput,
+  { output, durationMs }: Pick<Outcome, "output" | "durationMs">,
 ): ToolResult {
+  const { content, isError, untrusted, shownAttachments: attachments, storedAttachments: kept, isolation } = output;
   const result: ToolResult = {
     type: "tool_result",
     id: request.callId,
     name: request.tool,
     content: "",
     isError,
-    ...omitUndefined({ untrusted, attachments, kept, isolation }),
+    ...omitUndefined({ untrusted, attachments, kept, isolation, durationMs }),
   };
   const frameBytes = Buffer.byteLength(JSON.stringify(result));
   const limit = { maxCharacters: request.maxResultCharacters, tool: request.tool };

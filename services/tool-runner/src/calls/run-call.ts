@@ -37,7 +37,11 @@ export function stopCall(call: RunningCall, why: Stop): void {
 
 /** The tool's output as the call's outcome; for a stopped call, the stop reason with the output so far. */
 export function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
-  return inCallSpan(call.request, () => run(deps, call));
+  return inCallSpan(call.request, async () => {
+    const startedAt = performance.now();
+    const ended = await run(deps, call);
+    return { ...ended, durationMs: Math.round(performance.now() - startedAt) };
+  });
 }
 
 async function run(deps: CallDependencies, call: RunningCall): Promise<Outcome> {

@@ -42,7 +42,7 @@ export class SettlementQueue {
       opId: ended.opId,
       claim: claim(),
       state: ended.state,
-      result: resultOf(request, ended.output),
+      result: resultOf(request, ended),
     };
     this.#kept.set(key, ended);
     for (;;) {
