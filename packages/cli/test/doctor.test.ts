@@ -351,7 +351,15 @@ test("names the account to correct when a channel cannot connect", () => {
     channelFindings([
       report({ service: "channel-gateway", details: { channels: channelProblems, channelProblems } }),
     ])[0]?.fix ?? "";
-  assert.match(gateway("irc:main failing: ECONNREFUSED"), /^(?:npx )?parley channels add irc:main /);
+  assert.match(gateway("irc:main failing: 464 password incorrect"), /^(?:npx )?parley channels add irc:main /);
+  assert.match(
+    gateway("irc:main failing: connect ECONNREFUSED 127.0.0.1:6667"),
+    /^(?:npx )?parley channels test irc:main .*check that its server runs/,
+  );
+  assert.match(
+    gateway("telegram:main disabled: Unauthorized; irc:main failing: ECONNREFUSED"),
+    /^(?:npx )?parley channels add telegram:main /,
+  );
   assert.match(gateway("hook:build disabled: no secret; x:y disabled: z"), /^set the missing secrets/);
 });
 

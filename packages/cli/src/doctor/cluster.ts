@@ -217,11 +217,17 @@ export function channelFindings(replicas: readonly ReplicaReport[], fixes = fixe
 
 /** The fix of the first account that has a problem; webhooks and observers are corrected in parley.toml. */
 function channelFix(problems: string, fixes: Fixes): string {
-  const account = /(?:^|; )([a-z]\w*:[\w-]+) (?:failing|disabled)/.exec(problems)?.[1];
-  return account === undefined || /^(?:hook|observer):/.test(account)
-    ? `set the missing secrets, and ${fixes.restart}; ${fixes.logs("channel-gateway")}`
-    : fixes.account(account);
+  const [, account, reason = ""] = /(?:^|; )([a-z]\w*:[\w-]+) (?:failing|disabled)([^;]*)/.exec(problems) ?? [];
+  if (account === undefined || /^(?:hook|observer):/.test(account)) {
+    return `set the missing secrets, and ${fixes.restart}; ${fixes.logs("channel-gateway")}`;
+  }
+  return networkFailure.test(reason) ? fixes.unreachable(account) : fixes.account(account);
 }
+
+/** Another secret does not help: the platform has not seen it. */
+const networkFailure =
+  /ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|connection refused|timed out|connect timeout|fetch failed/i;
+
 
 /** Which server connections use TLS, by service. */
 function encryptionFindings(replicas: readonly ReplicaReport[]): Finding[] {

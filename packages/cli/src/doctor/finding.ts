@@ -60,8 +60,10 @@ export interface Fixes {
   set(variables: string, service: string): string;
   /** Without a model. */
   readonly model: string;
-  /** For an account that cannot connect, as `<channel>:<account>`. */
+  /** For an account that the platform refuses, as `<channel>:<account>`. */
   account(name: string): string;
+  /** For an account whose platform cannot be reached. */
+  unreachable(name: string): string;
   /** The step after a change of parley.toml. */
   readonly restart: string;
   /** For commands that are refused because no sandbox works. */
@@ -75,6 +77,8 @@ const here: Fixes = {
   model: `parley onboard   (or ANTHROPIC_API_KEY=… ${startFix})`,
   account: (name) =>
     `parley channels add ${name}   (asks for its secrets again; an account in parley.toml: set its variables, and restart Parley)`,
+  unreachable: (name) =>
+    `parley channels test ${name}   (tries again; check that its server runs, its address in parley.toml, and network, proxy and firewall)`,
   restart: "restart Parley",
   sandbox: "apt-get install bubblewrap   (and allow unprivileged user namespaces)",
 };
@@ -89,6 +93,8 @@ const there: Fixes = {
     "where it runs: set ANTHROPIC_API_KEY=… (or OPENAI_API_KEY=… PARLEY_MODEL=openai:<model>) for agent-core and restart it; docs/deploy.md",
   account: (name) =>
     `where it runs: correct the secret of ${name} for channel-gateway and restart it; parley channels test ${name} checks it`,
+  unreachable: (name) =>
+    `parley channels test ${name}   (tries again; check that its server runs, its address, and what channel-gateway may reach: proxy, network policy)`,
   restart: "restart the tool-runners",
   sandbox:
     "where the tool-runner runs: allow unprivileged user namespaces, or choose another isolation; docs/isolation.md",
