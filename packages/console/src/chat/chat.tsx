@@ -128,6 +128,14 @@ function Head({ session }: { session: OpenSession }): JSX.Element {
       <span class="grow" />
       {summary?.overrides.model !== undefined && <span class="tag">{summary.overrides.model}</span>}
       {summary?.overrides.permissionMode !== undefined && <span class="tag">{summary.overrides.permissionMode}</span>}
+      <a
+        class="icon-button"
+        aria-label="Details of the session"
+        title="Details: files to rewind, fork, compact, archive"
+        href={href("session", session.id)}
+      >
+        <Icon name="settings" />
+      </a>
       <a class="icon-button" aria-label="All sessions" title="All sessions" href={href("sessions")}>
         <Icon name="sessions" />
       </a>

@@ -170,10 +170,10 @@ export function Composer({ session, running }: Props): JSX.Element {
               value={mode.value}
               onChange={(event) => (mode.value = event.currentTarget.value as QueueMode | "")}
             >
-              <option value="">as configured</option>
-              <option value="steer">join this turn</option>
-              <option value="queue">after this turn</option>
-              <option value="interrupt">stop this turn first</option>
+              <option value="">Send as configured</option>
+              <option value="steer">Join this turn</option>
+              <option value="queue">Wait for its end</option>
+              <option value="interrupt">Stop it first</option>
             </select>
             <button
               type="button"

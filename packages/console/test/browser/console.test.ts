@@ -136,6 +136,15 @@ describe("console", { skip }, () => {
     await page.locator(".tool-failed", { hasText: "exit 3" }).waitFor();
     await page.locator(".tool-done .diff-added", { hasText: "oat milk" }).waitFor();
     await page.locator(".tool-facts", { hasText: / m?s/ }).first().waitFor();
+    await page.reload();
+    await page.locator(".tool-failed", { hasText: "exit 3" }).locator(".tool-facts", { hasText: /\d m?s$/ }).waitFor();
+  });
+
+  test("leads from the chat to the details of its session", async () => {
+    await page.getByRole("link", { name: "Details of the session" }).click();
+    await page.getByRole("button", { name: "Preview rewind" }).first().waitFor();
+    await page.getByRole("link", { name: "Open" }).first().click();
+    await page.locator(".composer textarea").waitFor();
   });
 
   test("asks before a call, keeps queued messages editable, and denies with a reason", async () => {
