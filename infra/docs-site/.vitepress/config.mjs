@@ -1,4 +1,4 @@
-// The documentation site: the pages of docs/, with a menu. Built by `npm run docs:site`; the gateway serves it below /docs/.
+// The documentation site: the pages of docs/, with a menu. Built by `npm run docs`; the gateway serves it below /docs/.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -19,6 +19,8 @@ const config = {
   // No inline script: the gateway's content security policy allows none.
   appearance: false,
   metaChunk: true,
+  // The keys in the button for the search are not part of its label.
+  head: [["style", {}, ".DocSearch-Button-Keys { display: none !important }"]],
   transformHtml: (/** @type {string} */ html) => html.replaceAll(/<script id="[^"]*">.*?<\/script>/gs, ""),
   // Links to files of the repository outside of docs/.
   ignoreDeadLinks: [
@@ -30,6 +32,8 @@ const config = {
   markdown: { html: false, attrs: { disable: true } },
   themeConfig: {
     search: { provider: "local" },
+    // A label contains what the screen shows, for people who speak to their computer.
+    notFound: { linkLabel: "Take me home" },
     outline: [2, 3],
     sidebar: [
       {

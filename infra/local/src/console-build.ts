@@ -1,6 +1,6 @@
 // Builds the web console when its sources have changed since the last build.
 
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { existsSync, globSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,8 +12,8 @@ import { withLock } from "./lock.ts";
 import { run, type LogSink } from "./servers/process.ts";
 
 const repository = fileURLToPath(new URL("../../../", import.meta.url));
-/** In the built folder: the hash of the sources that it was built from. */
-const markerName = ".sources";
+/** In a built folder: the hash of the sources that it was built from. */
+export const markerName = ".sources";
 const sources = ["src/**/*.{ts,tsx,css,svg}", "build/*", "index.html", "vite.config.ts", "package.json"];
 /** Files of the repository that the documentation is made of. */
 const documents = ["docs/**/*.{md,png}", "infra/docs-site/.vitepress/config.mjs", "SECURITY.md"];
@@ -31,6 +31,7 @@ export async function ensureConsole(say: LogSink, root = repository): Promise<vo
 async function build(say: LogSink, root: string): Promise<void> {
   const folder = join(root, "packages/console");
   const built = join(folder, "dist");
+  removeOutdatedSite(say, root);
   const wanted = sourceHash(root, folder);
   if (isBuilt(built, wanted)) return;
   await withLock(join(root, ".parley", "console-build.lock"), async () => {
@@ -51,6 +52,21 @@ async function build(say: LogSink, root: string): Promise<void> {
   });
 }
 
+/** The gateway prefers the site of `npm run docs` to the pages of this build, which are current. */
+function removeOutdatedSite(say: LogSink, root: string): void {
+  const site = join(root, "packages/console/docs-dist");
+  if (!existsSync(site) || isBuilt(site, documentsHash(root))) return;
+  rmSync(site, { recursive: true, force: true });
+  say("documentation: removed the site, which was older than docs/; `npm run docs` builds it again");
+}
+
+/** The hash of the pages of the documentation and of what its site is configured with. */
+export function documentsHash(root = repository): string {
+  const hash = createHash("sha256");
+  addFiles(hash, root, documents);
+  return hash.digest("hex");
+}
+
 function isBuilt(built: string, wanted: string): boolean {
   const marker = join(built, markerName);
   return existsSync(marker) && readFileSync(marker, "utf8") === wanted;
@@ -58,12 +74,13 @@ function isBuilt(built: string, wanted: string): boolean {
 
 function sourceHash(root: string, folder: string): string {
   const hash = createHash("sha256").update(readFileSync(join(root, "pnpm-lock.yaml")));
-  const add = (cwd: string, patterns: readonly string[]) => {
-    for (const path of globSync(patterns, { cwd }).toSorted()) {
-      hash.update(`\0${path}\0`).update(readFileSync(join(cwd, path)));
-    }
-  };
-  add(folder, sources);
-  add(root, documents);
+  addFiles(hash, folder, sources);
+  addFiles(hash, root, documents);
   return hash.digest("hex");
+}
+
+function addFiles(hash: Hash, folder: string, patterns: readonly string[]): void {
+  for (const path of globSync(patterns, { cwd: folder }).toSorted()) {
+    hash.update(`\0${path}\0`).update(readFileSync(join(folder, path)));
+  }
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chownSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { ensureConsole } from "../src/console-build.ts";
+import { documentsHash, ensureConsole, markerName } from "../src/console-build.ts";
 import { knownSystemError } from "../src/errors.ts";
 import { missingText } from "../src/servers/locate.ts";
 import { portError } from "../src/servers/ports.ts";
@@ -53,6 +53,24 @@ test("says in one sentence that the console cannot be built, and goes on", async
   await ensureConsole((line) => lines.push(line), clone.path);
   assert.equal(lines.length, 1);
   assert.match(lines[0] ?? "", /^console: cannot be built; the API works without it\. .*\.parley is a file/);
+});
+
+test("removes a documentation site that is older than docs/, and keeps a current one", async () => {
+  using clone = folder();
+  const site = join(clone.path, "packages/console/docs-dist");
+  mkdirSync(site, { recursive: true });
+  mkdirSync(join(clone.path, "docs"));
+  writeFileSync(join(clone.path, ".parley"), ""); // the console itself is not built
+  writeFileSync(join(clone.path, "pnpm-lock.yaml"), "");
+  writeFileSync(join(clone.path, "docs/page.md"), "# Before");
+  writeFileSync(join(site, markerName), documentsHash(clone.path));
+  await ensureConsole(() => {}, clone.path);
+  assert.ok(existsSync(site));
+  writeFileSync(join(clone.path, "docs/page.md"), "# After");
+  const lines: string[] = [];
+  await ensureConsole((line) => lines.push(line), clone.path);
+  assert.ok(!existsSync(site));
+  assert.match(lines[0] ?? "", /^documentation: removed the site, which was older than docs\//);
 });
 
 const ordinary = 65_534;

@@ -34,6 +34,16 @@ test("serves pages with and without their ending, and files for ever when their 
   assert.equal((await app.inject("/docs")).headers.location, "/docs/getting-started");
 });
 
+test("serves the home page of the site at /docs/, where the site has one", async () => {
+  const site = join(parent, "with-home");
+  mkdirSync(site);
+  writeFileSync(join(site, "getting-started.html"), "<h1>Begin</h1>");
+  writeFileSync(join(site, "index.html"), "<h1>Home</h1>");
+  await using app = fastify();
+  documentationRoutes(app, site);
+  assert.equal((await app.inject("/docs/")).payload, "<h1>Home</h1>");
+});
+
 test("serves nothing outside of the site and no other kinds of files", async () => {
   await using app = fastify();
   documentationRoutes(app, folder);

@@ -42,7 +42,7 @@ export function documentationRoutes(app: FastifyInstance, folder: string): void 
   );
   app.get("/docs", { config }, (_request, reply) => reply.redirect(`/docs/${firstPage}`));
   app.get<{ Params: { "*": string } }>("/docs/*", { config }, async ({ params: { "*": path } }, reply) => {
-    const name = [path, `${path}.html`, path === "" ? `${firstPage}.html` : ""].find(
+    const name = [path, `${path}.html`, ...(path === "" ? ["index.html", `${firstPage}.html`] : [])].find(
       (each) => names.has(each) && types[extname(each)] !== undefined,
     );
     if (name !== undefined) return send(reply, name, await readFile(join(folder, name)));
