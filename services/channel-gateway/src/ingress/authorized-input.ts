@@ -96,7 +96,9 @@ export class MessageTooLargeError extends Error {
   readonly bytes: number;
 
   constructor(bytes: number) {
-    super(`the message has ${bytes} bytes as JSON; the limit is ${maxInboundBytes}`);
+    super(
+      `the message is too long: ${bytes} bytes as JSON, at most ${maxInboundBytes}. Attach it as a file, or send it in parts`,
+    );
     this.bytes = bytes;
   }
 }
