@@ -228,7 +228,6 @@ function channelFix(problems: string, fixes: Fixes): string {
 const networkFailure =
   /ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|connection refused|timed out|connect timeout|fetch failed/i;
 
-
 /** Which server connections use TLS, by service. */
 function encryptionFindings(replicas: readonly ReplicaReport[]): Finding[] {
   const links = [

@@ -137,7 +137,10 @@ describe("console", { skip }, () => {
     await page.locator(".tool-done .diff-added", { hasText: "oat milk" }).waitFor();
     await page.locator(".tool-facts", { hasText: / m?s/ }).first().waitFor();
     await page.reload();
-    await page.locator(".tool-failed", { hasText: "exit 3" }).locator(".tool-facts", { hasText: /\d m?s$/ }).waitFor();
+    await page
+      .locator(".tool-failed", { hasText: "exit 3" })
+      .locator(".tool-facts", { hasText: /\d m?s$/ })
+      .waitFor();
   });
 
   test("leads from the chat to the details of its session", async () => {
