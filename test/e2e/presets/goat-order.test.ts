@@ -119,6 +119,26 @@ test("ends at its budget before it would compact", async () => {
   ]);
 });
 
+// design: 003.4
+test("ends a cut answer without a compaction when the conversation is short", async () => {
+  await fixture.turn("say: earlier", "short");
+  const turn = await fixture.turn("say: half of it\nstop: max_tokens\nthen\nsay: never", "short");
+  assert.deepEqual([turn.exitReason, turn.modelSteps], ["max_tokens", 1]);
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+  assert.ok(!fixture.events.some((event) => event.type === "compacted" && event.turnId === turn.turnId));
+});
+
+// design: 003.4
+test("compacts and continues a cut answer when the answer fills four fifths of the window", async () => {
+  await fixture.turn(`say: kept\n${"note ".repeat(11_500)}`, "full");
+  const script = "usage: 28000 1500\nsay: half of it\nstop: max_tokens\nthen\nsay: the rest";
+  const turn = await fixture.turn(script, "full");
+  assert.deepEqual([turn.exitReason, turn.modelSteps], ["end_turn", 2]);
+  assert.match(turn.text ?? "", /^half of it\s+the rest$/);
+  const event = await fixture.happens((each) => each.type === "compacted" && each.turnId === turn.turnId);
+  assert.ok(event.type === "compacted");
+});
+
 // design: 003.15
 test("takes each call through its hooks, progress and output, and fills the calls after an interrupt", async () => {
   const calls = [

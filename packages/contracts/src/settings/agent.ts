@@ -37,7 +37,7 @@ export const AgentSettings = z
     thinking: z.enum(["off", "adaptive"]).default("adaptive"),
     /** IANA name of the time zone of times in the prompt. */
     time_zone: z.string().default("UTC"),
-    /** Actions when an answer reaches `max_output_tokens`, tried in order until one succeeds. */
+    /** Actions when an answer reaches `max_output_tokens`, tried in order until one succeeds. `compact`: only when the conversation, with this answer, has reached a trigger of [compaction]. */
     on_max_tokens: z.array(z.enum(["nudge", "compact", "exit"])).default(["nudge", "exit"]),
     /** Texts at which the model stops; the turn then ends with `stop_sequence`. Servers that do not support them ignore them. */
     stop_sequences: z.array(z.string().regex(/\S/).max(200)).max(4).default([]),

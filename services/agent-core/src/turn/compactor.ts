@@ -32,8 +32,9 @@ import { buildPrompt, withoutToolTraffic } from "../prompt/build-prompt.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { MessageHeaderOptions } from "../prompt/message-header.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
-import { prefixTokens, type Prefix } from "../session/prefix.ts";
+import type { Prefix } from "../session/prefix.ts";
 import { applyRecord, type SessionView } from "../session/view.ts";
+import { checkFill, fillOf, nearlyDueFill, roomOf, roughTokens } from "./window-fill.ts";
 
 export interface CompactorDeps {
   log: Logger;
@@ -91,15 +92,13 @@ export async function compact(
   work: CompactionWork,
   signal: AbortSignal,
 ): Promise<Compacted | FlushFirst | null> {
-  const { view, prefix, policy, provider } = work;
-  const window = await deps.models.windowOf(provider);
-  const overheadTokens = prefixTokens(prefix);
-  const usableTokens = Math.max(1_000, window.tokens - policy.maxOutputTokens - overheadTokens);
+  const { view } = work;
+  const { usableTokens, overheadTokens } = await roomOf(deps.models, work);
   const logged = [...view.messages, ...work.pending];
   // What requests do not contain neither counts nor weighs.
   const messages = work.textOnly ? withoutToolTraffic(logged, work.running ? work.turnId : "") : logged;
   if (work.cause === "check") {
-    const fill = fillOf(deps.settings, view, usableTokens, overheadTokens);
+    const fill = fillOf(deps.settings, roughTokens(view), usableTokens, overheadTokens);
     view.nearlyDue = fill >= nearlyDueFill;
     if (fill < checkFill) return null;
   }
@@ -192,20 +191,6 @@ function wasFlushed({ messages, record }: SessionView): boolean {
 /** Applies a record to the view of the leader that continues with it. */
 export function renderView(view: SessionView, { record }: Compacted): void {
   applyRecord(view, record);
-}
-
-/** Fill above which a plan is computed: the estimate is rough and must not be late. */
-const checkFill = 0.8;
-/** Fill above which compacting ahead of time is tried after a turn. */
-const nearlyDueFill = 0.7;
-
-/** Cheap, rough estimate of how close a conversation is to its trigger; 1 = reached. */
-function fillOf(settings: CompactionSettings, view: SessionView, usableTokens: number, overheadTokens: number): number {
-  if (settings.trigger_turns > 0 || settings.max_messages > 0) return 1;
-  const tokens = (view.chars / 3 + view.messages.length * 4) * view.tokenRatio;
-  const share = settings.trigger_share > 0 ? settings.trigger_share * usableTokens : usableTokens;
-  const fixed = settings.trigger_tokens > 0 ? settings.trigger_tokens - overheadTokens : share;
-  return tokens / Math.max(1, Math.min(share, fixed));
 }
 
 function hookTrigger(plan: Plan): "auto" | "manual" | "overflow" | "idle" {

@@ -41,6 +41,7 @@ import {
   type WritableTurn,
 } from "./state.ts";
 import { runToolRound, type RoundContext } from "./tool-round.ts";
+import { isDueAfter } from "./window-fill.ts";
 
 /** Why a running turn is interrupted. */
 export class TurnInterruptedError extends Error {
@@ -224,6 +225,7 @@ async function decide(turn: WritableTurn, deps: TurnDeps, reply: ModelReply, sto
   const rounds = roundsOf(messages);
   // The running turn alone is never compacted to make room for an answer.
   const hasPast = view.messages.some(({ turnId }) => turnId !== claimed.turnId);
+  const canCompact = compaction.strategies.length > 0 && !turn.overflowed && hasPast;
   const tokensLeft = outputTokensLeft(turn);
   const next = nextAction(reply, {
     output: outputOf(turn),
@@ -234,7 +236,15 @@ async function decide(turn: WritableTurn, deps: TurnDeps, reply: ModelReply, sto
     maxNudges: agent.max_nudges,
     unspoken: output.unspoken,
     okToken: okTokenOf(deps, turn),
-    canCompact: compaction.strategies.length > 0 && !turn.overflowed && hasPast,
+    canCompact,
+    isDue:
+      reply.stopReason === "max_tokens" &&
+      canCompact &&
+      (await isDueAfter(
+        reply.usage,
+        { models: deps.model.models, settings: compaction },
+        { view, prefix: turn.prefix, policy: turn.policy, provider: turn.model },
+      )),
     isCallersLimit: tokensLeft !== undefined && tokensLeft <= turn.policy.maxOutputTokens,
   });
   const decision = claimed.answer === undefined ? next : applyRequirements(next, claimed.answer, rounds);

@@ -28,6 +28,8 @@ export interface DecideContext {
   okToken?: string | undefined;
   /** A compaction would free space. */
   canCompact: boolean;
+  /** The conversation with this reply has reached a trigger of compaction: a reply that was cut off is then continued in a shorter one. */
+  isDue: boolean;
   /** The limit of tokens that a reply can reach is that of the caller, who wants what there is. */
   isCallersLimit?: boolean | undefined;
 }
@@ -101,7 +103,7 @@ function cutOff(parts: Part[], context: DecideContext, notice: string): Decision
     if (way === "nudge" && context.rounds.nudges < context.maxNudges) {
       return { next: "again", parts: kept, note: note("nudge", goOn), compact: false };
     }
-    if (way === "compact" && context.canCompact) {
+    if (way === "compact" && context.canCompact && context.isDue) {
       return { next: "again", parts: kept, note: note("nudge", goOn), compact: true };
     }
     if (way === "exit") break;

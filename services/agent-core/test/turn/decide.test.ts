@@ -35,6 +35,7 @@ const context = (overrides: Partial<DecideContext> = {}): DecideContext => ({
   maxNudges: 3,
   unspoken: "reprompt",
   canCompact: true,
+  isDue: true,
   ...overrides,
 });
 
@@ -65,6 +66,7 @@ const contexts: fc.Arbitrary<DecideContext> = fc.record({
   maxNudges: fc.nat(3),
   unspoken: fc.constantFrom("deliver" as const, "log" as const, "reprompt" as const),
   canCompact: fc.boolean(),
+  isDue: fc.boolean(),
 });
 const replies = fc.record({
   stopReason: fc.constantFrom(...stopReasons),
@@ -110,7 +112,7 @@ describe("any reply in any mode", () => {
         else if (kind.startsWith(noteKinds.empty)) assert.ok(around.rounds.emptyAnswers < 2);
         else assert.ok(kind.startsWith(noteKinds.nudge), kind);
         if (stopReason === "max_tokens" && !decision.compact) assert.ok(around.rounds.nudges < around.maxNudges);
-        if (decision.compact) assert.ok(around.canCompact);
+        if (decision.compact) assert.ok(around.canCompact && (around.isDue || stopReason !== "max_tokens"));
       }),
     );
   });
@@ -179,6 +181,8 @@ describe("an answer that reaches its length limit", () => {
       [["compact", "nudge"], {}, "compact"],
       [["compact", "nudge"], { canCompact: false }, "nudge"],
       [["compact"], { canCompact: false }, "finish"],
+      [["compact", "nudge"], { isDue: false }, "nudge"],
+      [["compact"], { isDue: false }, "finish"],
       [["exit", "nudge"], {}, "finish"],
       [[], {}, "finish"],
     ];

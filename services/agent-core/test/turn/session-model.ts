@@ -297,6 +297,7 @@ export class SessionModel {
         rounds,
         before: unfinishedText(messages),
         canCompact: true,
+        isDue: true,
       },
     );
     this.#keptPrefix = this.#prefix;
