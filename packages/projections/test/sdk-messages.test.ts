@@ -1,7 +1,7 @@
 // The invariants of the SDK-style stream, for arbitrary turns and lost live events.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Message, SessionEvent } from "@parley/contracts";
+import type { ExitReason, Message, SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { sdkMessages, SdkMessages } from "../src/sdk-messages.ts";
@@ -302,6 +302,26 @@ const end: SessionEvent = {
   usage,
   cost: priced,
 };
+
+// design: 003.6
+test("names each way in which a turn ends by the subtype of the design's table", () => {
+  const subtypes: Record<ExitReason, (typeof resultSubtypes)[number]> = {
+    end_turn: "success",
+    max_turns: "error_max_turns",
+    max_budget: "error_max_budget_usd",
+    max_tokens: "error_during_execution",
+    interrupted: "error_during_execution",
+    aborted: "error_during_execution",
+    stop_sequence: "error_during_execution",
+    refusal: "error_during_execution",
+    error: "error_during_execution",
+  };
+  for (const [exitReason, subtype] of Object.entries(subtypes)) {
+    const result = stream([{ ...end, exitReason: exitReason as ExitReason }]).at(-1);
+    assert.ok(result?.type === "result");
+    assert.equal(result.subtype, subtype, exitReason);
+  }
+});
 
 // design: 003.41
 test("reports the cost when every price is known, otherwise null", () => {

@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { pollUntil } from "@parley/testing/until";
+import { writeDocument } from "../support/jobs.ts";
 import { rolesOf, spawning, startClusterFixture, textsOf, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -232,6 +233,20 @@ describe("tools", () => {
     const turn = await fixture.ended(message);
     assert.equal(turn.text, "alright");
     assert.match(turn.results[0]?.content ?? "", /denied by/);
+  });
+
+  // design: 003.37
+  test("asks before a command that the loaded skill lists in allowed-tools", async () => {
+    const content =
+      "---\nname: release\ndescription: Makes a release.\nallowed-tools: Bash, exec\n---\nRun the command.\n";
+    await writeDocument(fixture.client, { path: "skills/release/SKILL.md", content });
+    const script =
+      'tool: Skill {"skill":"release"}\nthen\ntool: exec {"command":"touch released.txt"}\nthen\nsay: over';
+    const message = await fixture.client.post(script, { conversation: "skill" });
+    await fixture.answer(await fixture.begun(message), false);
+    const { results } = await fixture.ended(message);
+    assert.match(results[0]?.content ?? "", /^Skill release[^]*Run the command\./);
+    assert.match(results[1]?.content ?? "", /denied by/);
   });
 
   // design: 003.15
