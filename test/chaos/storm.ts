@@ -83,8 +83,11 @@ api_root = "${peer.url}"
       0.95,
     );
   const [calm, storm] = [p95(false), p95(true)];
-  report(`other accounts: p95 ${calm.toFixed(1)} ms, with the storm ${storm.toFixed(1)} ms (${(storm / calm).toFixed(2)}x)`);
-  const slower = storm > calm * mostTimesSlower ? [`other accounts were ${(storm / calm).toFixed(2)} times slower`] : [];
+  report(
+    `other accounts: p95 ${calm.toFixed(1)} ms, with the storm ${storm.toFixed(1)} ms (${(storm / calm).toFixed(2)}x)`,
+  );
+  const slower =
+    storm > calm * mostTimesSlower ? [`other accounts were ${(storm / calm).toFixed(2)} times slower`] : [];
   return [...phases.flatMap(({ problems }) => problems), ...slower];
 }
 
@@ -105,12 +108,18 @@ async function play(
 ): Promise<Phase> {
   if (limitedPeer === undefined) throw new Error("no account");
   limitedPeer.limit(hasStorm ? flood : null);
-  const before = { calls: limitedPeer.calls.length, times: limitedPeer.limited.times, early: limitedPeer.limited.early.length };
+  const before = {
+    calls: limitedPeer.calls.length,
+    times: limitedPeer.limited.times,
+    early: limitedPeer.limited.early.length,
+  };
   const textsBefore = limitedPeer.sent.length;
   const beganMs = performance.now();
   for (let number = 0; number < textsPerChat; number++)
     await Promise.all(
-      Array.from({ length: chats }, (_, chat) => put(bus, "limited", 1_000 + chat, `round ${round} chat ${chat} text ${number}`)),
+      Array.from({ length: chats }, (_, chat) =>
+        put(bus, "limited", 1_000 + chat, `round ${round} chat ${chat} text ${number}`),
+      ),
     );
   const done = new AbortController();
   const measured = others.map((peer, index) => measure(bus, peer, `other${index + 1}`, round, done.signal));
@@ -122,13 +131,13 @@ async function play(
   const early = limitedPeer.limited.early.slice(before.early);
   const late = early.filter(({ afterMs }) => afterMs > underWayMs);
   const calls = limitedPeer.calls.slice(before.calls).filter(({ method }) => method === "sendMessage");
-  const { rates } = telegramChannel.capabilities;
-  if (rates === undefined) throw new Error("Telegram has no rates");
-  const chatRate = rates.conversations?.find(({ pattern }) => pattern === "");
+  const { account: accountRate, conversations = [] } = telegramChannel.capabilities.rates ?? {};
+  if (accountRate === undefined) throw new Error("Telegram has no rate of an account");
+  const chatRate = conversations.find(({ pattern }) => pattern === "");
   const timesOf = (some: typeof calls) => some.map(({ atMs }) => atMs);
   const perChat = Object.values(Object.groupBy(calls, ({ parameters }) => String(parameters["chat_id"])));
   const excess = (allowanceMs: number) => [
-    aboveRate(timesOf(calls), rates.account, allowanceMs),
+    aboveRate(timesOf(calls), accountRate, allowanceMs),
     ...perChat.map((some) => (chatRate === undefined ? 0 : aboveRate(timesOf(some ?? []), chatRate, allowanceMs))),
   ];
   const name = `round ${round}`;
@@ -153,13 +162,23 @@ async function play(
 function orderProblems(peer: TelegramPeer, round: number): string[] {
   const texts = peer.sent.map(({ text }) => text).filter((text) => text.startsWith(`round ${round} `));
   return Array.from({ length: chats }, (_, chat) => {
-    const own = texts.filter((text) => text.startsWith(`round ${round} chat ${chat} `)).map((text) => text.split(" ").at(-1));
-    return own.join() === Array.from({ length: textsPerChat }, (_, number) => number).join() ? [] : [`chat ${chat} got texts ${own.join()}`];
+    const own = texts
+      .filter((text) => text.startsWith(`round ${round} chat ${chat} `))
+      .map((text) => text.split(" ").at(-1));
+    return own.join() === Array.from({ length: textsPerChat }, (_, number) => number).join()
+      ? []
+      : [`chat ${chat} got texts ${own.join()}`];
   }).flat();
 }
 
 /** Writes to the chats of an account until `signal` aborts; returns how long each text took to arrive, in milliseconds. */
-async function measure(bus: Bus, peer: TelegramPeer, account: string, round: number, signal: AbortSignal): Promise<number[]> {
+async function measure(
+  bus: Bus,
+  peer: TelegramPeer,
+  account: string,
+  round: number,
+  signal: AbortSignal,
+): Promise<number[]> {
   const stored = new Map<string, number>();
   for (let number = 0; !signal.aborted; number++) {
     const text = `${account} ${round} ${number}`;
@@ -178,7 +197,11 @@ async function put(bus: Bus, account: string, chat: number, text: string): Promi
 }
 
 /** By how many calls a period exceeds its burst and its rate; at most 0: none does. */
-function aboveRate(times: readonly number[], { burst, everyMs }: { burst: number; everyMs: number }, allowanceMs: number) {
+function aboveRate(
+  times: readonly number[],
+  { burst, everyMs }: { burst: number; everyMs: number },
+  allowanceMs: number,
+) {
   let most = Number.NEGATIVE_INFINITY;
   for (const [from, fromMs] of times.entries())
     for (let to = from; to < times.length; to++) {

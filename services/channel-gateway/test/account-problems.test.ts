@@ -101,7 +101,7 @@ describe("a text that the platform refuses", () => {
 });
 
 describe("an account whose connection fails", () => {
-  test("is reported to the owner once on another channel, and once more when it works again", async () => {
+  test("is reported to the owner once on another channel, and again when it works", async () => {
     const [home, broken] = [new Platform("home"), new Platform("broken")];
     let works = false;
     const connectable = broken.account({ owners: ["boss"] });

@@ -98,7 +98,7 @@ export const agentGet = operation({
     /** Sorted names; empty without an agent-core, and without the tools of tool-runners when none of these is responding. */
     tools: z.array(z.string()),
     permissionMode: z.enum(permissionModes),
-    /** Names of the MCP servers of the settings, whatever their state. */
+    /** Names of the MCP servers of the settings, connected or not. */
     mcpServers: z.array(z.string()),
     /** The isolation of commands; null: no tool-runner is responding. */
     workspace: z.string().nullable(),

@@ -22,7 +22,7 @@ export const checkFill = 0.8;
 /** Fill above which compacting ahead of time is tried after a turn. */
 export const nearlyDueFill = 0.7;
 
-/** Tokens that the conversation may have, beside the answer and the prompt's prefix. */
+/** Tokens that the conversation may have, next to the answer and the prompt's prefix. */
 export async function roomOf(
   models: Windows,
   { prefix, policy, provider }: Pick<FilledWindow, "prefix" | "policy" | "provider">,

@@ -96,9 +96,7 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
 
     const limitedSeconds = state.limitFor(method);
     const fault =
-      limitedSeconds > 0
-        ? ({ kind: "too_many", retryAfterSeconds: limitedSeconds } as const)
-        : state.takeFault(method);
+      limitedSeconds > 0 ? ({ kind: "too_many", retryAfterSeconds: limitedSeconds } as const) : state.takeFault(method);
     const early = fault === null ? null : faultBefore(fault, response);
     if (early === "cut") return undefined;
     const result =
