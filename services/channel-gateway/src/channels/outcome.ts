@@ -1,6 +1,6 @@
 // What a platform's answer means for a message, and for the connection of an account. Pure.
 import { backoffMs } from "@parley/kit";
-import { AccountRejectedError, type SendOutcome } from "./channel.ts";
+import { AccountRejectedError, RateLimitedError, type SendOutcome } from "./channel.ts";
 import type { Answer, Failure, Refusal } from "./json-api.ts";
 
 export interface OutcomeRules {
@@ -51,6 +51,12 @@ export function outcomeOfChange(
 ): SendOutcome {
   const done = answer.kind === "ok" || (answer.kind === "refused" && isDone(answer));
   return done ? { state: "sent", providerMessageId: messageId } : outcomeOf(answer, rules);
+}
+
+/** Throws RateLimitedError when a call that nothing depends on was refused by a limit of the account. */
+export function throwIfLimited(answer: Answer<unknown>): void {
+  if (answer.kind === "refused" && answer.status === 429)
+    throw new RateLimitedError(answer.retryAfterMs ?? retries.firstMs);
 }
 
 /** The platform could not be reached, or does not work. */

@@ -5,13 +5,13 @@ import { telegramChannel, type TelegramAccount } from "@parley/contracts";
 import type { ChannelAdapter, ChannelHost } from "../channel.ts";
 import { rootOf } from "../json-api.ts";
 import { adapterOf } from "../load.ts";
-import { resultOf } from "../outcome.ts";
+import { resultOf, throwIfLimited } from "../outcome.ts";
 import { RememberedCall } from "../remembered-call.ts";
 import { AccountSettingsError } from "../settings-check.ts";
 import { createCall } from "./api.ts";
 import { fetchFile } from "./download.ts";
 import { poll } from "./poll.ts";
-import { messageOperations, sendPart, showTyping } from "./send.ts";
+import { messageOperations, sendPart, targetOf } from "./send.ts";
 import { Party, shownAs } from "./update-schema.ts";
 import { webhookRoutes } from "./webhook.ts";
 
@@ -33,9 +33,8 @@ export function createTelegram(
   const root = rootOf(settings.api_root);
   const call = createCall(`${root}/bot${token}`, token);
   const getMe = (signal: AbortSignal) => call("getMe", {}, Party, signal);
-  const quietly = async (method: string, parameters: Record<string, unknown>): Promise<void> => {
-    await call(method, parameters, z.unknown(), AbortSignal.timeout(quietlyWithinMs));
-  };
+  const quietly = (method: string, parameters: Record<string, unknown>) =>
+    call(method, parameters, z.unknown(), AbortSignal.timeout(quietlyWithinMs));
   /** Shows the commands in the menu of Telegram's clients. */
   const showCommands = ({ commands }: ChannelHost): void => {
     const menu = commands.map(({ name, summary }) => ({ command: name.slice(1), description: summary.slice(0, 256) }));
@@ -52,12 +51,14 @@ export function createTelegram(
     ...messageOperations(call),
     fetchFile: (handle, maxBytes, signal) => fetchFile(call, `${root}/file/bot${token}`, handle, maxBytes, signal),
     check: async (signal) => ({ as: shownAs(resultOf(await getMe(signal), "Telegram")) }),
-    typing: ({ conversation }) => showTyping(call, conversation, AbortSignal.timeout(quietlyWithinMs)),
+    async typing({ conversation }) {
+      const target = targetOf(conversation);
+      if (target !== null) throwIfLimited(await quietly("sendChatAction", { ...target, action: "typing" }));
+    },
   };
 
-  if (settings.mode === "webhook" && webhookSecret === "") {
+  if (settings.mode === "webhook" && webhookSecret === "")
     throw new AccountSettingsError("telegram", account, 'mode = "webhook" requires webhook_secret_env.');
-  }
   if (settings.mode === "webhook") adapter.routes = (app, host) => webhookRoutes(bot, webhookSecret, app, host);
   else adapter.connect = (host, lease) => poll(bot, host, lease);
   return adapter;

@@ -45,9 +45,8 @@ const parsers = {
 export const allowedUpdates = Object.keys(parsers);
 
 export function parse(update: Update, me: Party, account: string): ParsedUpdate {
-  for (const [kind, parser] of Object.entries(parsers)) {
+  for (const [kind, parser] of Object.entries(parsers))
     if (kind in update) return parser(update[kind], { updateId: String(update.update_id), me, account });
-  }
   return skipped(`unsupported update: ${Object.keys(update).find((key) => key !== "update_id") ?? "empty"}`);
 }
 

@@ -1,12 +1,6 @@
 // Sends one message to Telegram, at most once. Telegram does not deduplicate, so a message is sent again only if it certainly did not arrive.
 import { z } from "zod";
-import {
-  RateLimitedError,
-  type MessageOperations,
-  type OutboundFile,
-  type OutboundPart,
-  type SendOutcome,
-} from "../channel.ts";
+import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import type { RenderedText } from "../text/render.ts";
 import type { Answer } from "../json-api.ts";
 import { messageOperationsOf } from "../message-operations.ts";
@@ -28,9 +22,8 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
       ? sendFile(call, to, part.file, signal)
       : callWithText(call, "sendMessage", { ...to, ...keyboardOf(part.actions) }, part.text, signal);
   let answer = await send(parameters);
-  if (answer.kind === "refused" && answer.code !== "") {
+  if (answer.kind === "refused" && answer.code !== "")
     answer = await send({ ...parameters, chat_id: Number(answer.code) });
-  }
   if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.message_id) };
   const isCorrectable = answer.kind === "refused" && /not enough rights|have no rights/i.test(answer.reason);
   return outcomeOf(answer, { ...limits, attempts: part.attempts, isCorrectable });
@@ -117,12 +110,4 @@ export function messageOperations(call: Call): MessageOperations {
     isDone: ({ reason }) => /message is not modified|message to delete not found/i.test(reason),
     rulesOf: () => limits,
   });
-}
-
-/** Shows the typing indicator. Rejects with RateLimitedError; nothing else matters. */
-export async function showTyping(call: Call, conversation: string, signal: AbortSignal): Promise<void> {
-  const target = targetOf(conversation);
-  if (target === null) return;
-  const answer = await call("sendChatAction", { ...target, action: "typing" }, z.unknown(), signal);
-  if (answer.kind === "refused" && answer.status === 429) throw new RateLimitedError(answer.retryAfterMs ?? 1_000);
 }
