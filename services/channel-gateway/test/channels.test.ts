@@ -126,7 +126,6 @@ describe("channels", { concurrency: true }, () => {
     assert.deepEqual(stack.agent.heardOn("commands"), ["long"]);
   });
 
-  // design: 004.7
   test("keeps the order per conversation, in parallel with others, and retries a refused text", async () => {
     const platform = new Platform("order");
     const gateway = await start(platform, {});

@@ -88,6 +88,7 @@ test("quotes the message that is replied to, or the selected part of it", () => 
   assert.equal(quoteOf({ from: ann }), undefined);
 });
 
+// design: 004.7
 test("treats a topic, but not a reply thread, as a separate conversation", () => {
   assert.equal(draftOf({ text: "a", message_thread_id: 3, is_topic_message: true }).conversation, "-1001:3");
   assert.equal(draftOf({ text: "a", message_thread_id: 3 }).conversation, "-1001");

@@ -145,6 +145,38 @@ describe("message flow", () => {
     assert.equal(message?.tainted, true);
   });
 
+  // design: 004.7
+  test("answers in the topic of a group that the message came from", async () => {
+    const told = telegram.sent.length;
+    telegram.say("@parley_bot say: in the topic", { chat: -5, threadId: 7 });
+    telegram.say("@parley_bot say: in the group", { chat: -5 });
+    const sent = (await telegram.untilSent(told + 2)).slice(told);
+    // Both are conversations of their own, whose texts are sent side by side.
+    assert.deepEqual(
+      new Map(sent.map(({ chatId, threadId, text }) => [text, [Number(chatId), threadId]])),
+      new Map([
+        ["in the topic", [-5, 7]],
+        ["in the group", [-5, null]],
+      ]),
+    );
+  });
+
+  // design: 004.38
+  test("stops a turn, changes the model, reports the status and begins a session by the commands of the design", async () => {
+    const first = await fixture.turn("say: hello", "commands");
+    const running = await fixture.client.post(`${waitingFor("never")}\nthen\nsay: never`, { conversation: "commands" });
+    const turnId = await fixture.begun(running);
+    await fixture.happens((event) => event.type === "tool.started" && event.turnId === turnId);
+    await fixture.client.ask("/stop", "commands");
+    assert.equal((await fixture.ended(running)).exitReason, "interrupted");
+    await fixture.client.ask("/model rehearsal:other", "commands");
+    assert.match(await fixture.client.ask("/status", "commands"), /rehearsal:other/);
+    const other = await fixture.turn("say: hello again", "commands");
+    assert.deepEqual([other.sessionId, other.messages.at(-1)?.model], [first.sessionId, "rehearsal:other"]);
+    await fixture.client.ask("/new", "commands");
+    assert.notEqual((await fixture.turn("say: anew", "commands")).sessionId, first.sessionId);
+  });
+
   // design: 004.30b
   test("sends the final text as the answer; the tool message is for other chats", async () => {
     await fixture.turn("say: plain", "answer");
