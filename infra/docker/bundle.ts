@@ -31,4 +31,4 @@ async function build(service: string): Promise<string> {
   return `${repository}services/${service}/bundle/main.js`;
 }
 
-if (import.meta.main) console.log(JSON.stringify(await buildBundles()));
+if (import.meta.main) process.stdout.write(`${JSON.stringify(await buildBundles())}\n`);

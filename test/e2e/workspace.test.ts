@@ -53,7 +53,8 @@ test("records a command's isolation and duration in its result and its live even
   assert.match(result.content, new RegExp(`isolation: ${result.isolation}`, "i"));
   const live = fixture.events.find((event) => event.type === "tool.finished");
   assert.ok(live?.type === "tool.finished" && live.isolation === result.isolation);
-  assert.ok((result.durationMs ?? 0) >= 100 && result.durationMs! <= live.durationMs, `${result.durationMs} ms`);
+  const { durationMs = 0 } = result;
+  assert.ok(durationMs >= 100 && durationMs <= live.durationMs, `${durationMs} ms`);
 });
 
 test("refuses a file with instructions when the workspace is full, and accepts it later", async () => {

@@ -105,7 +105,7 @@ describe("an account whose connection fails", () => {
     const [home, broken] = [new Platform("home"), new Platform("broken")];
     let works = false;
     const connectable = broken.account({ owners: ["boss"] });
-    const connect = connectable.adapter.connect;
+    const connect = connectable.adapter.connect?.bind(connectable.adapter);
     connectable.adapter.connect = async (host, lease) => {
       if (!works) throw new Error("the platform is away");
       host.report({ state: "connected", as: "broken" });

@@ -13,7 +13,7 @@ const gsmEscaped = new Set("\f^{}\\[~]|€");
 
 /** In how many segments a text is sent by SMS; no character is divided between two. */
 function smsSegments(text: string): number {
-  const characters = [...text];
+  const characters: readonly string[] = text.match(/./gsu) ?? [];
   const isGsm = characters.every((character) => gsmBasic.has(character) || gsmEscaped.has(character));
   const { single, of } = isGsm ? gsmSegment : ucs2Segment;
   const sizes = characters.map((character) => (isGsm ? (gsmEscaped.has(character) ? 2 : 1) : character.length));
