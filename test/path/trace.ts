@@ -28,10 +28,10 @@ const Approvals = z.object({ approvals: z.array(z.object({ id: z.string() })) })
 
 /** The requests that are traced, and the number of files they may enter. */
 export const requests = {
-  message: { title: "plain message", maxFiles: 90, run: (client: ApiClient) => answered(client, "say: hello") },
+  message: { title: "plain message", maxFiles: 88, run: (client: ApiClient) => answered(client, "say: hello") },
   ls: {
     title: "one `ls` call",
-    maxFiles: 146,
+    maxFiles: 145,
     run: (client: ApiClient) => answered(client, "tool: ls {}\nthen\nsay: done"),
   },
   exec: {

@@ -6,9 +6,8 @@ import { queueModes } from "@parley/contracts";
 import fc from "fast-check";
 import { decideAccess, needsContact, type Sender } from "../src/ingress/access-policy.ts";
 import { parseInput } from "../src/operations/parse-input.ts";
-import { queueModeOf } from "../src/ingress/queue-mode.ts";
 import { newPairingCode, pairingCodeHash } from "../src/operations/pairing-code.ts";
-import { joinsMain, sessionKeyOf, type ConversationRef } from "../src/ingress/route.ts";
+import { joinsMain, queueModeOf, sessionKeyOf, type ConversationRef } from "../src/ingress/route.ts";
 
 const modes = fc.constantFrom(...queueModes);
 const ids = fc.constantFrom("", "a", "b", "c");

@@ -18,7 +18,7 @@ import type { ApiAccess } from "../operations/operation.ts";
 import { assertMessageSize } from "./authorized-input.ts";
 import type { Position } from "../channels/channel.ts";
 import { OverLimitError } from "./over-limit.ts";
-import { joinsOthers, queueModeOf } from "./queue-mode.ts";
+import { joinsOthers, queueModeOf } from "./route.ts";
 import { startedByOf } from "../operations/started-by.ts";
 
 export interface InboxWriterDeps extends AwaitDeps {

@@ -1,5 +1,5 @@
-// Maps a message to its session key. Pure; the reply address does not depend on it.
-import { mainSessionKey, type ContactRole, type ParleySettings } from "@parley/contracts";
+// Decides to which session a message belongs, and its queue mode when that session is busy. Pure; the reply address does not depend on it.
+import { mainSessionKey, type ContactRole, type Origin, type ParleySettings, type QueueMode } from "@parley/contracts";
 
 export interface ConversationRef {
   channel: string;
@@ -36,4 +36,25 @@ export function isShared(sessionKey: string, { direct, role }: Pick<Conversation
 /** The key of the session that belongs to one conversation alone. */
 export function conversationKey({ channel, account, conversation }: Omit<ConversationRef, "direct" | "role">): string {
   return `${channel}:${account}:${conversation}`;
+}
+
+/**
+ * The mode of the message takes precedence, then the session's, then the configured one. Messages from machines always queue for their
+ * own turn. So do messages whose caller waits for the answer (`exclusive`), unless the message names a mode.
+ */
+export function queueModeOf(message: {
+  origin: Origin;
+  requested: QueueMode | undefined;
+  exclusive: boolean;
+  session: QueueMode | null;
+  setting: QueueMode;
+}): QueueMode {
+  if (message.origin !== "user") return "queue";
+  if (message.exclusive) return message.requested ?? "queue";
+  return message.requested ?? message.session ?? message.setting;
+}
+
+/** Whether a message in this mode may share a turn with others. Its caller then receives the answer of the joined turn. */
+export function joinsOthers(mode: QueueMode): boolean {
+  return mode === "steer" || mode === "coalesce";
 }
