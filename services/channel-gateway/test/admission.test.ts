@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { decideAccess, needsContact, type Sender } from "../src/ingress/access-policy.ts";
 import { parseInput } from "../src/operations/parse-input.ts";
 import { newPairingCode, pairingCodeHash } from "../src/operations/pairing-code.ts";
-import { joinsMain, queueModeOf, sessionKeyOf, type ConversationRef } from "../src/ingress/route.ts";
+import { joinsMain, queueModeOf, requestedModeOf, sessionKeyOf, type ConversationRef } from "../src/ingress/route.ts";
 
 const modes = fc.constantFrom(...queueModes);
 const ids = fc.constantFrom("", "a", "b", "c");
@@ -155,6 +155,20 @@ test("prefers the mode of the message, then the session's, then the settings'; m
       for (const origin of ["webhook", "cron", "heartbeat"] as const) {
         assert.equal(queueModeOf({ origin, requested: asked, exclusive, session, setting }), "queue");
       }
+    }),
+  );
+});
+
+// design: 000.2
+test("coalesces messages of others in a shared thread if the settings do, and otherwise queues them", () => {
+  fc.assert(
+    fc.property(modes, fc.option(modes, { nil: undefined }), fc.boolean(), (setting, asked, album) => {
+      const expected = album || setting === "coalesce" ? "coalesce" : "queue";
+      assert.equal(requestedModeOf(asked, { shared: true, album, setting }), expected);
+      assert.equal(
+        requestedModeOf(asked, { shared: false, album, setting }),
+        asked ?? (album ? "coalesce" : undefined),
+      );
     }),
   );
 });

@@ -51,6 +51,14 @@ describe("loop", () => {
     );
   });
 
+  // design: 002.1b
+  test("runs commands of one answer one after another", async () => {
+    const turn = await fixture.turn(
+      'tool: exec {"command":"sleep 0.3; echo first > serial.txt"}\ntool: exec {"command":"cat serial.txt"}\nthen\nsay: ok',
+    );
+    assert.match(turn.results[1]?.content ?? "", /^first/);
+  });
+
   // design: 002.5
   test("continues with an error result when a tool is unknown or fails", async () => {
     const turn = await fixture.turn('tool: nope {}\ntool: read {"path":"missing"}\nthen\nsay: still here');

@@ -49,11 +49,18 @@ describe("the policy of a session", () => {
 });
 
 describe("the tools of a policy", () => {
-  // design: 001.12, 003.34
+  // design: 001.12, 001.12b, 003.34
   test("permits no tools when the list is empty, for a sub-agent and for the agent", () => {
     for (const each of [child("worker"), session({ profile: "worker" })]) {
       assert.equal(resolvePolicy(profiles({ tools: [] }), each).hasTool("read"), false);
     }
+  });
+
+  // design: 001.12b
+  test("permits only reading when a profile lists no tools", () => {
+    const policy = resolvePolicy(settings({ profiles: { worker: { system_prompt: "Work." } } }), child("worker"));
+    const has = ["read", "grep", "write", "exec", "message"].filter((name) => policy.hasTool(name));
+    assert.deepEqual(has, ["read", "grep"]);
   });
 
   test("permits a program's sub-agent at most the tools of the agent that starts it", () => {

@@ -27,7 +27,7 @@ import { messageOfDraft } from "./draft-message.ts";
 import { InboxWriter, leaseOf, limitsOf, type InboxWriterDeps } from "./inbox-writer.ts";
 import { messageOf, MessageTooLargeError, type AuthorizedInput } from "./authorized-input.ts";
 import { OverLimitError } from "./over-limit.ts";
-import { conversationKey, isShared, sessionKeyOf, type ConversationRef } from "./route.ts";
+import { conversationKey, isShared, requestedModeOf, sessionKeyOf, type ConversationRef } from "./route.ts";
 import { SessionService } from "../operations/session-service.ts";
 import type { TurnIndicators } from "../delivery/turn-indicators.ts";
 
@@ -118,8 +118,8 @@ export class InboundHandler {
       return "executed";
     }
     if (parsed.kind === "command") return "executed";
-    const requested = shared ? "queue" : "mode" in parsed ? parsed.mode : undefined;
-    const mode = draft.album === true && (shared || requested === undefined) ? "coalesce" : requested;
+    const asked = "mode" in parsed ? parsed.mode : undefined;
+    const mode = requestedModeOf(asked, { shared, album: draft.album, setting: this.#deps.settings.queue.mode });
     const files = await this.#partsOf(draft);
     const pending = files.filter(isPendingFile);
     const message = messageOfDraft({ channel, account, role }, draft, parsed.text, files, mode);

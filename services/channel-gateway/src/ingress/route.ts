@@ -54,6 +54,19 @@ export function queueModeOf(message: {
   return message.requested ?? message.session ?? message.setting;
 }
 
+/**
+ * The mode that a person's message asks for; undefined: none. Parts of an album wait for each other. `shared`: the thread belongs to
+ * somebody else, whose running turn the message neither joins nor stops.
+ */
+export function requestedModeOf(
+  asked: QueueMode | undefined,
+  message: { shared: boolean; album: boolean | undefined; setting: QueueMode },
+): QueueMode | undefined {
+  const { shared, album = false, setting } = message;
+  if (shared) return album || setting === "coalesce" ? "coalesce" : "queue";
+  return asked ?? (album ? "coalesce" : undefined);
+}
+
 /** Whether a message in this mode may share a turn with others. Its caller then receives the answer of the joined turn. */
 export function joinsOthers(mode: QueueMode): boolean {
   return mode === "steer" || mode === "coalesce";
