@@ -174,7 +174,7 @@ describe("message flow", () => {
     const other = await fixture.turn("say: hello again", "commands");
     assert.deepEqual([other.sessionId, other.messages.at(-1)?.model], [first.sessionId, "rehearsal:other"]);
     await fixture.client.ask("/new", "commands");
-    assert.notEqual((await fixture.turn("say: anew", "commands")).sessionId, first.sessionId);
+    assert.notEqual((await fixture.turn("say: again", "commands")).sessionId, first.sessionId);
   });
 
   // design: 004.30b
