@@ -67,6 +67,14 @@ export const accountOutage = storeRequest({
   output: z.object({ told: z.boolean() }),
 });
 
+export const accountOutages = storeRequest({
+  subject: "store.account.outages",
+  clients: ["channel-gateway"],
+  doc: "List the accounts about which the owner was told that they cannot work.",
+  input: Empty,
+  output: z.object({ accounts: z.array(AccountRef) }),
+});
+
 const AddedAccountSchema = AccountRef.extend({
   /** As in `[channels.<channel>.<account>]`; secrets are named, not contained. */
   settings: z.record(z.string(), z.unknown()),

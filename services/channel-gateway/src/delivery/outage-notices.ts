@@ -51,27 +51,24 @@ export class OutageNotices {
 
   /** Reports what has changed, without a request when nothing has. */
   async #check(nowMs: number): Promise<void> {
-    const reports = this.#states.reports(this.#isChannel);
-    for (const { channel, account, state, reason } of reports) {
-      const name = `${channel}:${account}`;
-      try {
+    const connected: Account[] = [];
+    try {
+      for (const { channel, account, state, reason } of this.#states.reports(this.#isChannel)) {
         if (isDown(state)) await this.#reportDown({ channel, account, state, reason: reason ?? state }, nowMs);
-        else if (state === "connected") await this.#reportUp({ channel, account });
-        else this.#down.delete(name);
-      } catch (error) {
-        // The next check repeats it.
-        this.#log.debug({ err: error, account: name }, "outage not reported");
+        else this.#down.delete(nameOf({ channel, account }));
+        if (state === "connected") connected.push({ channel, account });
+        else this.#up.delete(nameOf({ channel, account }));
       }
+      await this.#reportUp(connected);
+    } catch (error) {
+      // The next check repeats it.
+      this.#log.debug({ err: error }, "outages not reported");
     }
   }
 
-  async #reportDown(
-    of: { channel: string; account: string; state: DownState; reason: string },
-    nowMs: number,
-  ): Promise<void> {
+  async #reportDown(of: Account & { state: DownState; reason: string }, nowMs: number): Promise<void> {
     const { channel, account, state, reason } = of;
-    const name = `${channel}:${account}`;
-    this.#up.delete(name);
+    const name = nameOf(of);
     const outage = this.#down.get(name) ?? { sinceMs: nowMs, told: false };
     this.#down.set(name, outage);
     if (outage.told || nowMs - outage.sinceMs < this.#times.downForMs[state]) return;
@@ -86,15 +83,29 @@ export class OutageNotices {
     outage.told = told;
   }
 
-  /** Once per process and connection: another process may have reported the account as down. */
-  async #reportUp({ channel, account }: { channel: string; account: string }): Promise<void> {
-    const name = `${channel}:${account}`;
-    this.#down.delete(name);
-    if (this.#up.has(name)) return;
-    const text = `The account ${name} works again.`;
-    await this.#bus.request(store.accountOutage, { channel, account, isDown: false, text, expiresInMs });
-    this.#up.add(name);
+  /** Another process may have reported an account as down that this one has connected: asked once for each connection. */
+  async #reportUp(connected: readonly Account[]): Promise<void> {
+    const isKnown = (account: Account) => this.#up.has(nameOf(account));
+    if (connected.every(isKnown)) return;
+    const { accounts: reported } = await this.#bus.request(store.accountOutages, {});
+    const wasDown = new Set(reported.map(nameOf));
+    for (const account of connected) {
+      const name = nameOf(account);
+      const text = `The account ${name} works again.`;
+      if (wasDown.has(name))
+        await this.#bus.request(store.accountOutage, { ...account, isDown: false, text, expiresInMs });
+      this.#up.add(name);
+    }
   }
+}
+
+interface Account {
+  channel: string;
+  account: string;
+}
+
+function nameOf({ channel, account }: Account): string {
+  return `${channel}:${account}`;
 }
 
 type DownState = keyof OutageTimes["downForMs"];

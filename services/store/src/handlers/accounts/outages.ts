@@ -11,6 +11,13 @@ const change = {
 } as const;
 
 export const outageHandlers = {
+  async accountOutages({ database }) {
+    const { rows } = await database.query<{ channel: string; account: string }>(
+      "SELECT channel, account FROM parley.account_outages",
+    );
+    return { accounts: rows };
+  },
+
   async accountOutage({ database, bus }, { channel, account, isDown, text, expiresInMs }) {
     const { told, address } = await runTransaction(database, async (client) => {
       const owner = await ownerAddress(client, { channel, account });
