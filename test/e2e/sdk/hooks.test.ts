@@ -11,7 +11,7 @@ import {
   type HookJSONOutput,
   type Options,
 } from "@anthropic-ai/claude-agent-sdk";
-import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { apiClient, Cleanup, pollUntil, startTestCluster, type TestCluster } from "@parley/testing";
 import { z } from "zod";
 import { sdkClient, toolResults, type SdkClient } from "./support/client.ts";
 
@@ -197,6 +197,39 @@ test("calls PermissionDenied for a call that a rule denies, with the reason", as
   const [denied] = seen.of("PermissionDenied");
   assert.deepEqual([denied?.tool_name, pathIn(denied?.tool_input)], ["write", "closed.txt"]);
   assert.ok(denied !== undefined && toolResults(run)[0]?.includes(denied.reason));
+});
+
+/** Starts a background sub-agent that works for long, and ends the run. Returns its session and what the executable wrote. */
+async function leaveBehind(options: Options) {
+  const task = { prompt: "pause: 600000\nsay: never", profile: "worker", run_in_background: true };
+  const run = await sdk.run(`tool: sessions_spawn ${JSON.stringify(task)}${then}`, options);
+  assert.equal(run.result.subtype, "success");
+  const [started] = run.system("task_started");
+  assert.ok(started?.subtype === "task_started");
+  return { id: started.task_id, stderr: run.stderr };
+}
+
+async function isAtWork(sessionId: string): Promise<boolean> {
+  const response = await apiClient(cluster.httpUrls, cluster.token).fetch(`/api/sessions/${sessionId}`);
+  const Running = z.object({ session: z.object({ runningTurnId: z.string().nullable() }) });
+  return Running.parse(await response.json()).session.runningTurnId !== null;
+}
+
+test("stops a background sub-agent at the end of a run whose hook reviews each call", async () => {
+  const allow: HookCallback = async () => ({
+    hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision: "allow" },
+  });
+  const { id, stderr } = await leaveBehind({ hooks: { PreToolUse: [{ hooks: [allow] }] } });
+  assert.match(stderr, new RegExp(`the sub-agent ${id} was stopped: `));
+  await pollUntil(async () => !(await isAtWork(id)), "the end of the sub-agent");
+});
+
+test("leaves a background sub-agent at work at the end of a run without such a hook", async () => {
+  const { id, stderr } = await leaveBehind({});
+  assert.doesNotMatch(stderr, /was stopped/);
+  assert.ok(await isAtWork(id));
+  const { fetch } = apiClient(cluster.httpUrls, cluster.token);
+  await fetch(`/api/sessions/${id}/cancel`, { method: "POST", body: "{}" });
 });
 
 test("calls Notification when the callback is asked", async () => {

@@ -1,8 +1,9 @@
 // What belongs to the program that drives a run: its hooks, tools, sub-agents and decisions, and the stream that it reads.
 
-import type { SessionEvent } from "@parley/contracts";
+import { errorMessage, type SessionEvent } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
+import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import type { Target } from "../cluster/target.ts";
 import { type Io, note, print } from "../io/io.ts";
@@ -47,11 +48,13 @@ export class Program {
   readonly approvals: ProgramApprovals;
   readonly observer: ProgramObserver;
   readonly stream: ProgramStream;
+  readonly #deps: Pick<ProgramDeps, "gateway" | "io">;
   readonly #options: RunOptions;
   readonly #external: ExternalServers;
   readonly #hookContext: () => Readonly<Record<string, unknown>>;
 
   constructor({ gateway, target, io, options, openSession, sessionId, start, stop, again, fail, report }: ProgramDeps) {
+    this.#deps = { gateway, io };
     this.#options = options;
     const send = (request: object): void => print(io, JSON.stringify(request));
     const common = { gateway, note: (text: string) => note(io, text), start };
@@ -114,6 +117,21 @@ export class Program {
   /** The program has sent its last message, and every result is printed. Hooks on the end can no longer answer. */
   ended(): void {
     this.hooks.announce("SessionEnd", { ...this.#hookContext(), reason: "other" }, "other");
+  }
+
+  /** Stops sub-agents that outlive the run if the program reviews their calls: each call would wait for somebody else. Never rejects. */
+  async stopUnreviewed(sessionIds: readonly string[]): Promise<void> {
+    if (!this.hooks.has("PreToolUse")) return;
+    const { gateway, io } = this.#deps;
+    const stop = async (id: string): Promise<void> => {
+      try {
+        await gateway.run(api.cancel, { id });
+        note(io, `the sub-agent ${id} was stopped: its calls cannot be reviewed after the end of the run`);
+      } catch (error) {
+        note(io, `the sub-agent ${id} was not stopped: ${errorMessage(error)}`);
+      }
+    };
+    await Promise.all(sessionIds.map(stop));
   }
 
   async close(): Promise<void> {

@@ -94,7 +94,9 @@ export class Running {
   }
 
   async close(): Promise<void> {
+    const { background } = this.#subagents;
     this.#subagents.close();
+    await this.#program.stopUnreviewed(background);
     await this.#program.close();
   }
 

@@ -66,6 +66,11 @@ export class Subagents implements LinkListener {
     return this.#passed.promise;
   }
 
+  /** The sessions of sub-agents at work that no call waits for. */
+  get background(): string[] {
+    return [...this.#tasks.values()].flatMap(({ sessionId, waitingCall }) => (waitingCall === null ? [sessionId] : []));
+  }
+
   close(): void {
     clearTimeout(this.#timer);
     this.#link?.close();
