@@ -14,9 +14,10 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 import { services } from "@parley/contracts";
 import { z } from "zod";
@@ -34,7 +35,7 @@ export interface Home {
 
 /** Creates the folder and its subfolders if they are missing. */
 export function openHome(path: string): Home {
-  mkdirSync(path, { recursive: true });
+  makeFolder(resolve(path));
   const real = realpathSync(path);
   // If this process is root, PostgreSQL runs as another user, which must traverse the folder but cannot list it.
   chmodSync(real, process.getuid?.() === 0 ? 0o711 : 0o700);
@@ -46,6 +47,23 @@ export function openHome(path: string): Home {
     workspace: ensurePrivateFolder(join(real, "workspace")),
     servers,
   };
+}
+
+/**
+ * Creates a folder with its parents. Node's `recursive` never ends where a folder exists and the system denies to create another one in it
+ * with ENOENT, as /proc does.
+ */
+function makeFolder(path: string): void {
+  if (existsSync(path) && statSync(path).isDirectory()) return;
+  const parent = dirname(path);
+  if (parent !== path) makeFolder(parent);
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    const fix = "Choose another data folder with PARLEY_HOME=<folder>.";
+    throw new LocalError("no_access", `${path} cannot be created.`, { fix, cause: error });
+  }
 }
 
 /** Acquires the home's lock; throws LocalError `home_busy` with its holder. Replaces the lock of a dead process. */

@@ -86,6 +86,14 @@ test("ends with two sentences when an ordinary user starts on port 80", { skip: 
   assert.match(stderr, /^Port 80 may only be used by root \(EACCES\)\.\nChoose a port from 1024 up .*\n$/);
 });
 
+test("ends with two sentences when the system denies to create the data folder", { timeout: 60_000 }, () => {
+  for (const home of ["/proc/parley", "/proc/parley/below"]) {
+    const { status, stderr } = failedStart({ PARLEY_HOME: home });
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, /^\/proc\/parley cannot be created\.\nChoose another data folder .*\n$/, home);
+  }
+});
+
 test("explains system errors of the data folder: rights, owner, full disk", () => {
   const failure = (code: string) => Object.assign(new Error(code), { code, path: "/data" });
   for (const code of ["EACCES", "EPERM", "EROFS"]) {
