@@ -228,8 +228,8 @@ test("leaves a background sub-agent at work at the end of a run without such a h
   const { id, stderr } = await leaveBehind({});
   assert.doesNotMatch(stderr, /was stopped/);
   assert.ok(await isAtWork(id));
-  const { fetch } = apiClient(cluster.httpUrls, cluster.token);
-  await fetch(`/api/sessions/${id}/cancel`, { method: "POST", body: "{}" });
+  const client = apiClient(cluster.httpUrls, cluster.token);
+  await client.fetch(`/api/sessions/${id}/cancel`, { method: "POST", body: "{}" });
 });
 
 test("calls Notification when the callback is asked", async () => {
