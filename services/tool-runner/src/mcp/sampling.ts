@@ -220,6 +220,8 @@ const longestMs = 2 * 60 * 60 * 1_000;
 /** How long to wait for a leader that accepts the call. */
 const leaderWaitMs = 30_000;
 const retryMs = 250;
+/** A new leader that received the request refuses it: its reply may follow its announcement. Without a reply, the old leader had it. */
+const refusalWaitMs = 1_000;
 
 /** Requests model answers from the leader for one tool call. */
 export function createSamplingClient(
@@ -249,8 +251,9 @@ async function ask(
 ): Promise<SampleResult | "not begun"> {
   const { id, epoch } = input;
   const superseded = new AbortController();
+  let wait: NodeJS.Timeout | undefined;
   const subscription = bus.subscribe(leaderChanged, {}, (leader) => {
-    if (leader.epoch > epoch) superseded.abort();
+    if (leader.epoch > epoch) wait ??= setTimeout(() => superseded.abort(), refusalWaitMs);
   });
   const cancel = () => bus.publish(agentSampleCancel, { id });
   signal.addEventListener("abort", cancel, { once: true });
@@ -267,6 +270,7 @@ async function ask(
     if (!WireError.is(error)) throw error;
     return refused(`the model could not be called: ${error.message}`);
   } finally {
+    clearTimeout(wait);
     signal.removeEventListener("abort", cancel);
     subscription.close();
   }
