@@ -135,6 +135,7 @@ describe("the bus", () => {
     await running.until("/readyz", ({ status }) => status === 200);
   });
 
+  // design: 000.35
   test("ends with exit code 78 when the scheme of a URL is unknown", async () => {
     for (const [service, env, name] of [
       ["channel-gateway", { ...gateway, PARLEY_NATS_URL: `wss://x:${secret}@127.0.0.1:1` }, "PARLEY_NATS_URL"],

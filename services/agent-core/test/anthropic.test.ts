@@ -328,7 +328,7 @@ describe("Claude's failures", () => {
     });
   }
 
-  // design: 000.12c
+  // design: 000.12c, 000.12e
   test("waits at least as long as requested, and fails when that is more than a minute", async () => {
     const wait = (after: string): Answer => refusal(429, "rate_limit_error", "no", {}, { "retry-after": after });
     const { retries } = await call([wait("0.02"), answered]);

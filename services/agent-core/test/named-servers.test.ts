@@ -101,7 +101,7 @@ key_env = "PARLEY_AGENT_FAR_KEY"
       new AbortController().signal,
     );
 
-  // design: 001.40
+  // design: 001.40, 000.33
   test("answer with their own key, and stand in for each other in one chain", async () => {
     near.onMessage("hi", { content: "from near" });
     far.onMessage("hi", { content: "from far" });

@@ -353,6 +353,7 @@ describe("errors", () => {
     assert.equal(failure(500, "context deadline exceeded"), "server");
   });
 
+  // design: 000.12d
   test("are retried only where that may help", () => {
     assert.equal(failure(401, "no"), "auth");
     assert.equal(failure(403, "no"), "auth");

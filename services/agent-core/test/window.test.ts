@@ -184,6 +184,7 @@ describe("the window of a self-hosted server", () => {
   const list = (...models: object[]) => ({ "/v1/models": { data: models } });
   const contextOf = async (known: Record<string, unknown>, model = "m") => (await sizeOf(known, model)).contextTokens;
 
+  // design: 000.33
   test("is in the list of models of vLLM, LM Studio, gateways and OpenRouter", async () => {
     assert.equal(await contextOf(list({ id: "other", max_model_len: 1 }, { id: "m", max_model_len: 40_960 })), 40_960);
     assert.equal(await contextOf(list({ id: "m", max_input_tokens: 128_000 })), 128_000);

@@ -74,7 +74,7 @@ async function deliver(id: string, body: string, headers: Record<string, string>
   return { status: response.status, ...answer };
 }
 
-// design: 000.30
+// design: 000.30, 000.30b
 test("stores a signed delivery as a formatted message in its own session", async () => {
   const body = '{"id":12345678901234567890,"ok":true}';
   const kept = await deliver("build", body, parleyHeaders(body, { id: "d-1" }));

@@ -130,6 +130,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.deepEqual(running(sleep), []);
     });
 
+    // design: 000.8
     test("ends the whole process tree when the call is cancelled", async () => {
       const sleep = sleeper();
       const control = new AbortController();
@@ -144,7 +145,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.deepEqual(running(sleep), []);
     });
 
-    // design: 001.15
+    // design: 001.15, 000.16
     test("shows both ends of a long output and the call that reads the rest", async () => {
       const { content } = await exec.run({ command: "seq 1 200000" });
       assert.ok(content.length < 30_000, `${content.length} characters`);
@@ -278,6 +279,7 @@ describe("the choice of isolation", () => {
     assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
   });
 
+  // design: 000.34c
   test("runs without a sandbox only when the setting says so", () => {
     for (const setting of ["auto", "bubblewrap", "container", "none", "off"] as const) {
       const without = chooseIsolation(setting, { probe: { works: false, reason: "x" }, gvisor: false });
@@ -358,6 +360,7 @@ describe("the choice of isolation", () => {
     }
   });
 
+  // design: 000.34c
   test("states in the result that a command ran unprotected", async () => {
     await using exec = await makeExec("none");
     assert.match((await exec.run({ command: "true" })).content, /isolation: NONE \(the command ran unprotected/);

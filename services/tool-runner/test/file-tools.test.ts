@@ -32,6 +32,7 @@ test("read numbers lines and returns the call for the next page until the end", 
   assert.deepEqual(seen, lines);
 });
 
+// design: 000.15
 test("read applies offset and limit, and reports an offset past the end", async () => {
   await using ground = await makeWorkspaceFixture();
   await writeFile(join(ground.inside, "f.txt"), "a\nb\nc\nd");
@@ -48,6 +49,7 @@ test("read applies offset and limit, and reports an offset past the end", async 
   assert.match((await ground.call(readTool, { path: "." })).content, /is a directory; list it with ls/);
 });
 
+// design: 000.15
 test("read pages a file of 300 MB without loading it", async () => {
   await using ground = await makeWorkspaceFixture();
   const megabyte = Buffer.from("0123456789abcde\n".repeat(65_536));

@@ -213,6 +213,7 @@ test("limits background processes per session: further ones are not started, or 
   assert.match((await shell.exec({ command: "sleep 60", background: true }, "third")).content, /already has 4/);
 });
 
+// design: 000.16b
 test("moves nothing to the background when that is disabled", async () => {
   await using shell = await openShell("none", { backgroundAfterSeconds: 0 });
   assert.match((await shell.exec({ command: "sleep 1.2; echo done" })).content, /^done\n/);

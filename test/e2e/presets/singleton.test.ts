@@ -133,7 +133,7 @@ describe("3 tool calls", () => {
     assert.deepEqual([turn.results[0]?.isError, turn.results[1]?.isError], [true, false]);
   });
 
-  // design: 000.8
+  // design: 000.8, 000.4
   test("have one result each when a person stops the turn, also those that did not run", async () => {
     const message = await fixture.client.post(
       'tool: exec {"command":"sleep 300"}\ntool: write {"path":"never.txt","content":"x"}\nthen\nsay: never',
@@ -155,7 +155,7 @@ describe("3 tool calls", () => {
 });
 
 describe("3 tools", () => {
-  // design: 000.45
+  // design: 000.45, 000.20
   test("are the twenty of the design, and the two for files of messages", async () => {
     await fixture.turn("say: which tools");
     const twenty =

@@ -124,6 +124,7 @@ test("retains and removes at least one message per cut, and shows no result with
   );
 });
 
+// design: 000.26d
 test("retains or repeats the newest request verbatim", () => {
   fc.assert(
     fc.property(cases, (each) => {
