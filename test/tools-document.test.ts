@@ -55,6 +55,7 @@ test("describes the type and meaning of every argument", () => {
 const mcpTools = ["mcp_resources", "ListMcpResources", "mcp_read", "ReadMcpResource", "mcp_authorize"];
 const toolEvents = ["PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"] as const;
 
+// design: 001.15
 test("lists exactly the names and aliases of the catalogs as built-in tool names", () => {
   const names = tools.flatMap(({ descriptor }) => [descriptor.name, ...descriptor.aliases]);
   assert.deepEqual([...builtInToolNames].sort(), [...names, ...mcpTools].sort());

@@ -197,6 +197,7 @@ describe("elicitation in a job", () => {
   });
 });
 
+// design: 002.32b
 test("declines requests at once in a heartbeat and leaves the owner's session free", async () => {
   telegram.say("say: here I am", { from: 1 });
   await seen(/^here I am$/, 0);

@@ -189,6 +189,7 @@ test("shows the complete committed result where the event had a truncated one", 
   assert.match(drawn(entries), /all of it/);
 });
 
+// design: 002.7
 test("says when the model sees only a part of a result", () => {
   const cut = `${"x".repeat(30)}\n[Showing 40000 of 90000 characters from exec; the others are missing here]\ny`;
   const { entries } = after(started, call({ command: "x" }), result(cut));

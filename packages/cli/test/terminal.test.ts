@@ -140,6 +140,7 @@ testAtBothSizes("shows an edit as a difference", async (size) => {
   assert.match(terminal.all, /✓ edit edited-\d+\.txt.*\n {3}one\n {2}-two\n {2}\+2$/m);
 });
 
+// design: 002.30b
 testAtBothSizes("lists replicas and sessions with every column and no line cut off", async (size) => {
   await using terminal = await open("tables", size);
   terminal.send("say: hello to the tables");

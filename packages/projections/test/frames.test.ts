@@ -91,6 +91,7 @@ test("shows only the texts of the message tool in the mode message_tool", () => 
   );
 });
 
+// design: 002.36
 test("stream frames start and end each stream once, with all chunks in between", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
@@ -141,7 +142,7 @@ test("stream frames show every committed text once by id when events are lost", 
   );
 });
 
-// design: 004.17
+// design: 002.36, 004.17
 test("frames by call report begin and end of a turn, and calls with a preview and their duration", () => {
   const view = new StreamFrames();
   const turn = { turnId: "t" };

@@ -387,6 +387,7 @@ describe("Claude's failures", () => {
     }
   });
 
+  // design: 002.13b
   test("never sends a temperature or other fields that newer models reject", async () => {
     await call([answered]);
     for (const field of ["temperature", "top_p", "top_k", "tool_choice", "betas"]) {

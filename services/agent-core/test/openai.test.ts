@@ -53,6 +53,7 @@ describe("against a mock of OpenAI", () => {
   after(() => mock.stop());
   beforeEach(() => mock.reset());
 
+  // design: 001.29, 002.10
   test("streams text with its usage and sends the key", async () => {
     const usage = { prompt_tokens: 100, completion_tokens: 10 };
     mock.onMessage("hi", { content: "Grüße aus 日本 🎌", reasoning: "be friendly", usage });
@@ -70,7 +71,7 @@ describe("against a mock of OpenAI", () => {
     assert.equal(mock.getLastRequest()?.path, "/v1/chat/completions");
   });
 
-  // design: 002.10
+  // design: 001.41, 002.10
   test("returns parallel calls with arguments and sends one message per result", async () => {
     const toolCalls = [
       { id: "call_a", name: "read", arguments: '{"path":"a.txt"}' },
@@ -112,7 +113,7 @@ describe("against a mock of OpenAI", () => {
     await assert.rejects(ask(provider), failing("server", /oops/));
   });
 
-  // design: 002.27
+  // design: 002.10b, 002.27
   test("retries after an error and a stream that was cut off until there is an answer", async () => {
     mock.addFixture({
       match: { userMessage: "hi", sequenceIndex: 0 },

@@ -98,6 +98,7 @@ describe("channels", { concurrency: true }, () => {
     await platform.until(() => platform.sent.some(({ text }) => text === "You said: thank you"));
   });
 
+  // design: 001.20b
   test("answers commands on their channel and never passes unknown ones to the agent", async () => {
     const platform = new Platform("commands");
     await start(platform, { owners: ["boss"] });

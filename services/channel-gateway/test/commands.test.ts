@@ -139,7 +139,7 @@ test("/whoami and /session name a person and a session once, with the first mess
   assert.match(await command(talk(), "/session"), /no messages yet|Title: none/);
 });
 
-// design: 000.40, 000.9
+// design: 000.40, 000.9, 002.19
 test("/new starts a session on every replica, and /session resume returns by title or id", async () => {
   const conversation = talk();
   const first = await say(conversation, "about apples");

@@ -63,7 +63,7 @@ test("sends an answer with its markup, in its topic, as a reply", async () => {
   );
 });
 
-// design: 001.20c
+// design: 001.20d
 test("sends an answer of 9,000 characters in order, with only its first part as a reply", async () => {
   await using peer = await startTelegramPeer();
   const lines = Array.from({ length: 300 }, (_, line) => `${line} **bold** & <some> text of a line`);

@@ -163,6 +163,7 @@ describe("the next due time", () => {
     );
   });
 
+  // design: 002.34
   test("matches the pattern on the wall clock of its time zone, where that hour exists", () => {
     fc.assert(
       fc.property(

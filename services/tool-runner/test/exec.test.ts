@@ -145,7 +145,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.deepEqual(running(sleep), []);
     });
 
-    // design: 001.15, 000.16
+    // design: 000.16, 001.6e
     test("shows both ends of a long output and the call that reads the rest", async () => {
       const { content } = await exec.run({ command: "seq 1 200000" });
       assert.ok(content.length < 30_000, `${content.length} characters`);

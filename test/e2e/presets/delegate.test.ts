@@ -66,7 +66,7 @@ describe("loop", () => {
     assert.deepEqual(tools, tools.toSorted(), "the list of tools is always in the same order");
   });
 
-  // design: 000.17, 000.37, 001.3, 001.15
+  // design: 000.17, 000.37, 001.3, 001.4, 001.15
   test("delivers what the tool message sends and not the text next to it", async () => {
     telegram.say('say: thinking aloud\ntool: message {"text":"working on it"}\nthen\nsay: raw ending');
     const sent = await telegram.untilSent(1);
@@ -208,7 +208,7 @@ describe("parallel tools", () => {
     );
   });
 
-  // design: 001.2
+  // design: 001.2b
   test("runs a command and a write of the same answer in the order of the calls", async () => {
     const turn = await fixture.turn(
       'tool: exec {"command":"sleep 0.3; echo one > order.txt"}\ntool: write {"path":"order.txt","content":"two"}\nthen\ntool: read {"path":"order.txt"}\nthen\ntool: message {"text":"ok"}',

@@ -215,7 +215,7 @@ describe("checkpoints", () => {
   });
 });
 
-// design: 002.17b
+// design: 002.17b, 002.24
 test("keeps numbered messages, calls, checkpoints and events of a session", async () => {
   const script = 'tool: write {"path":"kept.md","content":"x"}\nthen\ntool: read {"path":"kept.md"}\nthen\nsay: kept';
   const turn = await fixture.turn(script, "records");

@@ -114,7 +114,7 @@ test("001: summarizes all but the last five turns every twenty turns", () => {
   assert.equal(log.messages.find((message) => message.seq === second.fromSeq)?.turnId, "turn-36");
 });
 
-// design: 002.12, switch.8
+// design: 002.12, 002.14, switch.8
 test("002: keeps the first message, a summary and the last six messages, and splits no pair", () => {
   const settings = compactionOf("repl");
   const log = talk(80);

@@ -69,6 +69,7 @@ test("sends another model the removed messages, with results truncated to 500 + 
   assert.ok(text.includes("User: request 11") && !text.includes("Assistant: answer 12"), "only what goes");
 });
 
+// design: 002.13
 test("omits the middle of a transcript that exceeds the limit", () => {
   const log = new Log();
   log.asks(1, `first ${"q".repeat(400_000)} last`);

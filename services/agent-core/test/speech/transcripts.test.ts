@@ -93,7 +93,7 @@ test("transcribes a voice message once, with key, model and file extension, into
   assert.equal(asked.length, before);
 });
 
-// design: 001.22
+// design: 001.22, 001.22b
 test("notes a failure or an empty transcript without the server's text or the key", async () => {
   const voice = await recording();
   for (const [bad, words] of [

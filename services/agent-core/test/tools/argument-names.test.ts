@@ -69,6 +69,7 @@ describe("converts arguments by the name of the call", () => {
     });
   }
 
+  // design: 001.15b
   test("keeps a time without a known unit, which the tool rejects", () => {
     const input = '{"command":"ls","timeout":5}';
     assert.equal(normalizeArguments("exec", input, "shell"), input);

@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-// design: 001.7
+// design: 001.7, 001.11
 test("uses publisher, session and depth of each call when one tool serves parent and child", async () => {
   const tool = spawnTool(room.settings);
   const atDepth = async (depth: number) => {

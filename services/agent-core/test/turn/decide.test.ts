@@ -220,7 +220,7 @@ describe("an answer that reaches its length limit", () => {
 describe("people who see only messages of the tool `message`", () => {
   const silent = { output: "message_tool", unspoken: "reprompt" } as const;
 
-  // design: 004.36b
+  // design: 001.3b, 004.36b
   test("reminds a turn that sent nothing once", () => {
     const first = nextAction(reply("end_turn", [said]), context(silent));
     assert.ok(first.next === "again");
@@ -237,7 +237,7 @@ describe("people who see only messages of the tool `message`", () => {
     assert.equal(nextAction(reply("end_turn", [said]), context({ ...silent, sentTexts: ["hello"] })).next, "finish");
   });
 
-  // design: switch.5
+  // design: 001.3b, 001.4, switch.5
   test("sends the last text only when nothing was sent and the settings allow it", () => {
     const finish = { state: "done", exitReason: "end_turn", text: "text" } as const;
     const spoken = (unspoken: DecideContext["unspoken"], texts: string[] = []) =>
@@ -263,7 +263,7 @@ describe("people who see only messages of the tool `message`", () => {
   });
 });
 
-// design: 001.4, switch.5
+// design: 001.34, switch.5
 test("reports what a sub-agent sent to its own conversation, and says when it ended without a text", () => {
   const report = (text: string, saidHere: string[]) =>
     endWithReport({ state: "done", exitReason: "end_turn", text }, saidHere, "child").text;

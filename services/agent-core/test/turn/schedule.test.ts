@@ -57,6 +57,7 @@ test("runs writes to different files in parallel, and writes to the same file ne
   ]);
 });
 
+// design: 001.2b, 002.1b
 test("runs a tool of unknown effect alone, and a write whose target is unreadable", () => {
   const broken = planned("broken", { readOnly: false, resource: file }, "{");
   const pathless = planned("pathless", { readOnly: false, resource: file });

@@ -237,6 +237,7 @@ describe("both eras", () => {
 });
 
 describe("servers that misbehave", () => {
+  // design: 002.26
   test("a crash during a call fails that call, and the next one works", async () => {
     const { state, content } = await call("mcp__naughty__crash");
     assert.equal(state, "failed");
