@@ -47,6 +47,7 @@ test("lists every hook of the SDK", () => {
   assert.deepEqual(documented("hook"), [...HOOK_EVENTS].toSorted());
 });
 
+// design: 003.46
 test("calls exactly the hooks that the page says are called", () => {
   const rows = page.split("\n").filter((row) => row.includes("`PreToolUse`") && row.endsWith("| called |"));
   const called = new Set(names(rows.join("\n"), /`([A-Za-z]+)`/g));

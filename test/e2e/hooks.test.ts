@@ -128,6 +128,7 @@ test("runs hooks in order, each with the rewritten input, until one denies", asy
   assert.ok(!existsSync(join(folder, "fourth")), "the chain had ended");
 });
 
+// design: 003.24
 test("ignores a failing hook but counts the failure", async () => {
   assert.deepEqual(await beforeTool("open"), { ...neutralVerdict, decision: "ask", ran: 2 });
   assert.match((await counted("broken-guard")) ?? "", /outcome="failed".* 1$/);

@@ -169,7 +169,7 @@ test("switches by API and CLI, and repeats nothing when a key is sent again", as
   await everywhere(/local: ready/);
 });
 
-// design: 003.42
+// design: 003.35b, 003.42
 test("lists and switches servers in `parley run`, with the reason when it refuses", async () => {
   const running = parley(cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
   const Response = z.object({

@@ -121,7 +121,7 @@ test("runs the profile of a job in the job's own session", async () => {
   assert.match(unknown.stderr, /there is no profile "nobody"; known: reader, worker/);
 });
 
-// design: 003.25b
+// design: 003.1, 003.25b
 test("runs a hook of a profile only in its sessions", async () => {
   const { messageId } = await post({ text: "say: blocked", profile: "worker", conversation: "hooked" });
   assert.match((await fixture.ended(messageId)).text ?? "", /A hook blocked this message: not by the worker/);

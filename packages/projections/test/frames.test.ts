@@ -168,7 +168,7 @@ test("frames by call report begin and end of a turn, and calls with a preview an
   );
 });
 
-// design: 004.17
+// design: 004.17, 004.18c
 test("frames by call report the start and the end of each sub-agent once", () => {
   const view = new StreamFrames();
   const base = { model: null, createdAt: "2026-11-23T10:00:00.000Z" };

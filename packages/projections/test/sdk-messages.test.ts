@@ -192,6 +192,7 @@ test("answers every tool_use once, before the next model reply and in call order
   );
 });
 
+// design: 003.8
 test("reports progress only for open calls, with one end before the result", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
@@ -219,6 +220,7 @@ test("reports progress only for open calls, with one end before the result", () 
   );
 });
 
+// design: 003.8
 test("emits well-formed stream events that stop before their message", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {

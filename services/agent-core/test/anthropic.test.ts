@@ -280,6 +280,7 @@ describe("Claude's failures", () => {
     ["a connection that is refused", "connection", (response) => response.destroy()],
   ];
   for (const [name, expected, answer] of passing) {
+    // design: 003.39
     test(`${name} is ${expected} and is retried until it passes`, async () => {
       assert.equal((await failure(answer)).failure, expected);
       const { reply, retries } = await call([...Array.from({ length: 7 }, () => answer), answered]);

@@ -13,5 +13,6 @@ const fired = new Set(
 );
 
 for (const event of hookEvents) {
+  // design: 003.23
   test(`fires the hooks of ${event}`, () => assert.ok(fired.has(event)));
 }

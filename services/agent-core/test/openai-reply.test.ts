@@ -40,6 +40,7 @@ const called = (...deltas: Record<string, unknown>[]) =>
 const call = (id: string, name: string, input: string): ToolCall => ({ type: "tool_call", id, name, input });
 
 describe("text and reasoning", () => {
+  // design: 003.40
   test("are collected and streamed", () => {
     const builder = builderOf();
     const shown: ModelDelta[] = [
@@ -182,6 +183,7 @@ describe("tool calls", () => {
     );
   });
 
+  // design: 003.40
   test("without an index continue the newest call, or the one with their id", () => {
     assert.deepEqual(
       called(

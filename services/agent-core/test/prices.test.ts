@@ -114,6 +114,7 @@ describe("a known cost", () => {
     assert.equal(cost("claude-haiku-4-5-20251001", { inputTokens: million }), million);
   });
 
+  // design: 003.38
   test("prefers the settings to the table and uses their documented defaults", () => {
     const known = { "claude-opus-5-5": { price: { input: 1, output: 2 } } };
     assert.equal(cost("claude-opus-5-5", { inputTokens: 10, outputTokens: 10 }, { known }), 30);

@@ -239,7 +239,7 @@ test("property: yields equal bytes for any order of tools, documents and skills"
   );
 });
 
-// design: 000.23
+// design: 000.23, 003.36, 004.27
 test("lists a skill with its purpose and path, and includes the body of one marked always", () => {
   const all = documents({
     "skills/deploy/SKILL.md": skill("deploy", "when_to_use: somebody says ship it\nallowed-tools: exec, read\n"),
@@ -439,7 +439,7 @@ test("omits the session's own changes unless another author may have written in 
   );
 });
 
-// design: 000.23
+// design: 000.23, 003.36
 test("lists changed skills without their bodies, and nothing that the prompt would omit", () => {
   const before = documents({ "skills/a/SKILL.md": skill("a"), "skills/b/SKILL.md": skill("b") });
   const after = new Map([

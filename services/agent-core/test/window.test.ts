@@ -134,6 +134,7 @@ describe("a context window", () => {
     assert.equal((await windows.of(own)).source, "default");
   });
 
+  // design: 004.15
   test("is requested again after an overflow", async () => {
     const { windows } = windowsOf();
     let tokens = 32_768;

@@ -106,6 +106,7 @@ test("shares one session among the owner's direct conversations only", () => {
   );
 });
 
+// design: 004.36
 test("adds groups, other people and webhooks to the owner's session when the settings share it", () => {
   const group = { channel: "telegram", account: "main", conversation: "-1", direct: false, role: "guest" } as const;
   const person = { ...group, conversation: "7", direct: true, role: "user" } as const;

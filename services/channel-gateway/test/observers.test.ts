@@ -223,7 +223,7 @@ describe("an observer", () => {
     );
   });
 
-  // design: 000.11
+  // design: 000.11, 004.17
   test("is unsubscribed after repeated failures", async () => {
     const bus = await stack.bus("channel-gateway");
     const settings = { url, buffer: 64, deltas: false, timeout_seconds: 5, max_failures: 2 };

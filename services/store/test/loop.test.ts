@@ -388,7 +388,7 @@ describe("while a turn runs", () => {
     assert.deepEqual(textsOf(messages), ["withheld+Interrupted; the outcome is unknown."]);
   });
 
-  // design: 000.38, 004.3
+  // design: 000.38, 004.3, 004.34
   test("append adds results, notes and input in this order, and only steering of equal trust", async () => {
     const { sessionId, turnId } = await calling(2);
     const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
@@ -564,7 +564,7 @@ describe("sub-agents", () => {
     });
   }
 
-  // design: 004.11, 004.12, 004.34
+  // design: 004.11, 004.12
   test("a background result reaches the parent's session once, with its address and trust", async () => {
     const { sessionId, turnId } = await calling(1, "sessions_spawn");
     const { turn } = await child(turnId, 2, { mode: "background" });
@@ -1024,6 +1024,7 @@ describe("session data", () => {
     assert.deepEqual(await core.request(store.prefixGet, { hash: "0".repeat(64) }), { content: null });
   });
 
+  // design: 003.22b
   test("overrides are patched, null removes one, and the next commit returns them", async () => {
     const { sessionId, turnId } = await running();
     const update = (overrides: InputOf<typeof store.sessionUpdate>["overrides"]) =>

@@ -44,6 +44,7 @@ describe("a schedule as people write it", () => {
     ["in 20 minutes", "at 2026-01-15T12:20:00.000Z"],
     ["at +20m", "at 2026-01-15T12:20:00.000Z"],
   ];
+  // design: 004.26
   for (const [written, kept] of right)
     test(`"${written}" is stored as "${kept}"`, () => assert.equal(read(written), kept));
 
@@ -260,6 +261,7 @@ describe("one due time", () => {
     assert.match(once.reason ?? "", /late/);
   });
 
+  // design: 004.26
   test("has no next one when it is the last", () => {
     assert.equal(decideRun(job({ when: { kind: "at", at: due } })).next, null);
     assert.equal(decideRun(job({ maxRuns: 3, runs: 2 })).next, null);

@@ -444,7 +444,7 @@ describe("a heartbeat", () => {
       skipWhenBusy,
     });
 
-  // design: 000.24, 004.3, 004.39
+  // design: 000.24, 004.3, 004.12, 004.39
   test("is one row per slot, and skipped while the thread is busy", async () => {
     assert.equal((await beat("busy")).outcome, "busy");
     const main = await sessionOf("main");

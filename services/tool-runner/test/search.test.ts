@@ -165,6 +165,7 @@ test("property: shows each line once, in order, and every hit with its context",
   );
 });
 
+// design: 003.16
 test("lists files by path with glob, and reports truncation", async () => {
   await using ground = await makeWorkspaceFixture();
   await mkdir(join(ground.inside, "d"));

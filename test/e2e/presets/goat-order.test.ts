@@ -59,7 +59,7 @@ function orderOf(turnId: string, kinds: Readonly<Record<string, (event: SessionE
 const message = (role: string) => (event: SessionEvent) => event.type === "message" && event.message.role === role;
 const ofType = (type: SessionEvent["type"]) => (event: SessionEvent) => event.type === type;
 
-// design: 003.1b
+// design: 003.1b, 003.10
 test("commits and counts a reply before its calls, then adds a hook's words and compacts before the next request, and reads control with its reply", async () => {
   const script = `${await fill("round")}\n${waitingFor("go-on")}`;
   const id = await fixture.client.post(script, { conversation: "round" });

@@ -235,7 +235,7 @@ describe("tools", () => {
     assert.match(turn.results[0]?.content ?? "", /denied by/);
   });
 
-  // design: 003.37
+  // design: 003.18b, 003.37
   test("asks before a command that the loaded skill lists in allowed-tools", async () => {
     const content =
       "---\nname: release\ndescription: Makes a release.\nallowed-tools: Bash, exec\n---\nRun the command.\n";

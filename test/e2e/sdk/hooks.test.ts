@@ -215,6 +215,7 @@ async function isAtWork(sessionId: string): Promise<boolean> {
   return Running.parse(await response.json()).session.runningTurnId !== null;
 }
 
+// design: 003.46
 test("stops a background sub-agent at the end of a run whose hook reviews each call", async () => {
   const allow: HookCallback = async () => ({
     hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision: "allow" },
@@ -306,6 +307,7 @@ test("calls PreCompact and PostCompact when a turn is compacted, with the summar
   assert.ok(done !== undefined && done.compact_summary.length > 0);
 });
 
+// design: 003.46b
 test("reports outputs of hooks that change nothing", async () => {
   const run = await sdk.run(`tool: ls {"path":"."}${then}`, {
     hooks: {

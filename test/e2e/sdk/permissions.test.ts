@@ -32,7 +32,7 @@ function toolResults(run: Awaited<ReturnType<SdkClient["run"]>>): string {
   return JSON.stringify(run.of("user").map(({ message }) => message.content));
 }
 
-// design: 003.43
+// design: 003.43, 003.45
 test("runs a call when the callback allows it", async () => {
   const asked: unknown[] = [];
   const run = await sdk.run(writeOf("secret-1.txt") + then, {
@@ -65,6 +65,7 @@ test("runs the call with the callback's arguments instead of the model's", async
   assert.equal(existsSync(file("closed.txt")), false);
 });
 
+// design: 003.45
 test("tells the model why the callback denied a call", async () => {
   const run = await sdk.run(writeOf("secret-3.txt") + then, {
     canUseTool: async () => ({ behavior: "deny", message: "not on a Sunday" }),
@@ -77,6 +78,7 @@ test("tells the model why the callback denied a call", async () => {
   );
 });
 
+// design: 003.45
 test("ends the turn when the callback denies with interrupt", async () => {
   const run = await sdk.run(`${writeOf("secret-4.txt")}\n${writeOf("secret-4b.txt")}${then}`, {
     canUseTool: async () => ({ behavior: "deny", message: "stop it", interrupt: true }),
@@ -184,6 +186,7 @@ test("calls PreToolUse hooks by any name of a tool, and denies what they deny", 
   assert.equal(existsSync(file("free.txt")), false);
 });
 
+// design: 003.15b
 test("runs a call with the arguments of a PreToolUse hook, and never what the rules deny", async () => {
   const to = (path: string) => async () => ({
     hookSpecificOutput: {

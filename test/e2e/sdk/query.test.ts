@@ -75,6 +75,7 @@ test("streams partial messages with the arguments of tool calls", async () => {
   assert.deepEqual(order, ["start", "assistant", "user", "start", "assistant"]);
 });
 
+// design: 003.47
 test("answers each message of a stream and adds up the cost of the run", async () => {
   const inputs = new Inputs("usage: 1000 0\nsay: one");
   const run = await sdk.run(inputs, {}, (message) => {

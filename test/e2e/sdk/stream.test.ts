@@ -188,6 +188,7 @@ test("reports the calls of the program's hooks on request", async () => {
   assert.deepEqual((await sdk.run(script, { hooks })).system("hook_started"), []);
 });
 
+// design: 003.22b
 test("applies every permission mode, and changes it between two messages", async () => {
   const script = `${writeOf("mode.txt")}\nthen\n${writeOf("secret-mode.txt")}${then}`;
   const modes: PermissionMode[] = ["plan", "default", "acceptEdits", "dontAsk", "bypassPermissions"];
@@ -240,6 +241,7 @@ test("describes commands, models, agents and the account", async () => {
   });
 });
 
+// design: 003.42
 test("answers every control request of the client, and continues after the refused ones", async () => {
   const requests: Record<string, (query: Query) => Promise<unknown>> = {
     applyFlagSettings: (query) => query.applyFlagSettings({}),

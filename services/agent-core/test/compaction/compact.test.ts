@@ -147,7 +147,7 @@ test("weighs messages by the ratio of the tokens that the provider counted", asy
   assert.equal((await compacted({ ...small, tokenRatio: 0.8 })).outcome, null);
 });
 
-// design: 002.15
+// design: 002.15, 003.27
 test("trims the history and says so, with the tokens before and after, when summarising fails", async () => {
   const { outcome, events, messages } = await compacted({
     windowTokens,

@@ -39,6 +39,7 @@ function next(record: ViewRecord | null, made: ReturnType<typeof plan>, summary:
   return result;
 }
 
+// design: 003.13
 test("returns no plan below the trigger, for an empty log, or without a strategy", () => {
   assert.equal(plan(chat(2, 30)), null);
   assert.equal(plan(new Log(), { cause: "overflow" }), null);
@@ -57,7 +58,7 @@ test("leaves a short conversation unchanged when a person requests compaction", 
   assert.equal(plan(chat(8, 20), { cause: "demand" }), null);
 });
 
-// design: 004.39b
+// design: 003.29, 004.39b
 test("compacts a half full thread once after the idle time", () => {
   const log = chat(12, 600);
   const idle = { cause: "idle" as const, idleMs: 50 * 60_000 };

@@ -29,6 +29,7 @@ describe("the hours of heartbeats", () => {
     ["08:00-22:00", "Europe/Berlin", "2026-03-29T06:30:00Z", true],
   ];
   for (const [hours, zone, moment, active] of cases) {
+    // design: 004.25c
     test(`${moment} is ${active ? "inside" : "outside"} ${hours} in ${zone}`, () =>
       assert.equal(isActive(hours, zone, at(moment)), active));
   }

@@ -243,6 +243,7 @@ describe("access", () => {
     ["a heartbeat", { trust: "heartbeat" }],
   ];
   for (const [who, turn] of refused) {
+    // design: 004.26b
     test(`${who} cannot create a job`, async () => {
       assert.equal((await call(add, context({ turn }))).status, "failed");
       const { jobs } = await bus.request(store.scheduleList, { all: true, limit: 100 });
@@ -284,6 +285,7 @@ describe("access", () => {
       assert.equal((await call({ action: "remove", id: "milk" }, mine)).status, "done");
     });
 
+    // design: 004.26b
     test("does not choose where it runs and answers, nor exceeds the number of jobs", async () => {
       const mine = context({ turn: await turnOf("53") });
       for (const wrong of [{ target: "main" }, { profile: "worker" }, { deliver_to: "irc:net:#team" }]) {
@@ -302,6 +304,7 @@ describe("access", () => {
     });
   });
 
+  // design: 004.26b
   test("lets a job remove itself and hides jobs from guests", async () => {
     const job = await jobIn((await call({ action: "add", schedule: "every 1h", prompt: "until done" })).content);
     const guest = await call({ action: "list" }, context({ turn: { trust: "guest" } }));

@@ -65,7 +65,7 @@ const huge: Progress = {
 } as Progress;
 
 for (const [name, [reach, exitReason, words]] of Object.entries(each)) {
-  // design: 001.6, switch.6, 000.39b
+  // design: 001.6, switch.6, 000.39b, 003.2c
   test(`${name}: ends the turn when reached, not before, and names the limit`, () => {
     const limits = { ...none, [name]: limit };
     assert.equal(limitReached(limits, { ...begun, ...reach(limit - 1) }), undefined);

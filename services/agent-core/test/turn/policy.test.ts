@@ -83,7 +83,7 @@ describe("the tools of a policy", () => {
     assert.deepEqual(has("all", { disallowedTools: ["mcp__*", "read"] }, ...names), ["exec", "grep"]);
   });
 
-  // design: 004.10b
+  // design: 003.33, 004.10b
   test("excludes the tool that starts sub-agents at the maximum depth", () => {
     const worker = { profiles: { worker: { tools: ["*"] } } };
     const has = (max_depth: number, at: SessionState) =>
