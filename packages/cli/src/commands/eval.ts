@@ -10,7 +10,7 @@ import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import { unifiedText } from "../docs/diff.ts";
 import type { EvalCase } from "../eval/case-file.ts";
-import { type ConversationDeps, inConversation, type Speaker } from "../eval/conversation.ts";
+import { type ConversationDeps, type MessageSender, withConversation } from "../eval/conversation.ts";
 import { grade, type TurnRecord } from "../eval/graders.ts";
 import { recordedTurn } from "../eval/recorded.ts";
 import { type CaseResult, junitReport, textReport } from "../eval/report.ts";
@@ -23,7 +23,7 @@ async function evaluate({ values, positionals, io }: Call): Promise<number> {
   const target = findTarget(values, io);
   const deps = { gateway: new Gateway(target), target, io };
   const cases: { file: string; evalCase: EvalCase }[] = [];
-  // Other commands start faster without the parser of YAML.
+  // Imported here because the YAML parser would slow the start of all other commands.
   const { readCases } = await import("../eval/case-file.ts");
   for (const file of positionals) {
     const content = await readFile(resolve(io.cwd, file), "utf8").catch((error: unknown) => {
@@ -43,34 +43,34 @@ async function evaluate({ values, positionals, io }: Call): Promise<number> {
   return results.every(({ passed }) => passed) ? exitCodes.ok : exitCodes.error;
 }
 
-/** Never rejects: an error is the result of its case. */
+/** Runs all turns of a case. Never rejects: an error is stored in the result, so that the other cases still run. */
 async function runCase(deps: ConversationDeps, evalCase: EvalCase): Promise<Omit<CaseResult, "file">> {
   const { name, turns: steps, model, instructions, permission_mode: mode } = evalCase;
   const permissionMode = mode === undefined ? undefined : readPermissionMode(mode);
   const turns: CaseResult["turns"][number][] = [];
   let error: string | null = null;
-  const add = (record: TurnRecord, expected: EvalCase["turns"][number]["expect"]): void => {
+  const addGraded = (record: TurnRecord, expected: EvalCase["turns"][number]["expect"]): void => {
     turns.push({ ...record, failures: grade(expected, record) });
   };
   try {
-    const run = async (say: Speaker["say"] | null): Promise<void> => {
+    const run = async (send: MessageSender["send"] | null): Promise<void> => {
       for (const step of steps) {
-        if ("recorded" in step) add((await recordedTurn(deps.gateway, step.recorded)).record, step.expect);
-        else if (say !== null) add(await say(step.say), step.expect);
+        if ("recorded" in step) addGraded((await recordedTurn(deps.gateway, step.recorded)).record, step.expect);
+        else if (send !== null) addGraded(await send(step.say), step.expect);
       }
     };
-    const isSaid = steps.some((step) => "say" in step);
-    if (!isSaid) await run(null);
-    else await inConversation(deps, { setup: { model, permissionMode }, instructions }, ({ say }) => run(say));
+    const sendsMessages = steps.some((step) => "say" in step);
+    if (!sendsMessages) await run(null);
+    else await withConversation(deps, { setup: { model, permissionMode }, instructions }, ({ send }) => run(send));
   } catch (failure) {
     error = errorMessage(failure);
   }
-  const costs = turns.map(({ costUsd }) => costUsd);
+  const turnCosts = turns.map(({ costUsd }) => costUsd);
   return {
     name,
     passed: error === null && turns.every(({ failures }) => failures.length === 0),
     seconds: turns.reduce((seconds, turn) => seconds + turn.seconds, 0),
-    costUsd: costs.includes(null) ? null : costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0),
+    costUsd: turnCosts.includes(null) ? null : turnCosts.reduce<number>((sum, cost) => sum + (cost ?? 0), 0),
     turns,
     error,
   };
@@ -84,11 +84,11 @@ async function replay({ values, positionals: [turnId], io }: Call): Promise<numb
   const mode = values.text("permission-mode") ?? "plan";
   const permissionMode = readPermissionMode(mode);
   if (permissionMode === undefined) throw new UsageError(`--permission-mode: "${mode}" is not a permission mode.`);
-  const from = seq > 1 ? { sessionId, atSeq: seq - 1 } : undefined;
+  const copyFrom = seq > 1 ? { sessionId, atSeq: seq - 1 } : undefined;
   const setup = { model: values.text("model"), permissionMode };
-  const scenario = { setup, instructions: values.text("instructions"), from };
-  const after = await inConversation({ gateway, target, io }, scenario, ({ say }) =>
-    say(values.text("prompt") ?? prompt.text, prompt.attachments),
+  const scenario = { setup, instructions: values.text("instructions"), from: copyFrom };
+  const after = await withConversation({ gateway, target, io }, scenario, ({ send }) =>
+    send(values.text("prompt") ?? prompt.text, prompt.attachments),
   );
   if (values.has("json")) printJson(io, { before, after, same: before.text === after.text });
   else print(io, differenceText(before, after));
@@ -96,13 +96,13 @@ async function replay({ values, positionals: [turnId], io }: Call): Promise<numb
   return after.answered ? exitCodes.ok : exitCodes.error;
 }
 
-/** The answers as a unified diff, and the figures of both turns. Pure. */
+/** A unified diff of the two answers, then one line per measurement with its value before and after. Pure. */
 export function differenceText(before: TurnRecord, after: TurnRecord): string {
-  const row = (name: string, value: (turn: TurnRecord) => string): string =>
-    `${name.padEnd(8)} ${value(before)} → ${value(after)}`;
-  const answer = unifiedText("answer", before.text, after.text);
+  const row = (name: string, format: (turn: TurnRecord) => string): string =>
+    `${name.padEnd(8)} ${format(before)} → ${format(after)}`;
+  const answerDiff = unifiedText("answer", before.text, after.text);
   return [
-    answer === "" ? "The answer is the same." : answer.trimEnd(),
+    answerDiff === "" ? "The answer is the same." : answerDiff.trimEnd(),
     row("tools", ({ tools }) => (tools.length === 0 ? "none" : tools.join(", "))),
     row("calls", ({ modelCalls }) => String(modelCalls)),
     row("tokens", ({ inputTokens, outputTokens }) => `${inputTokens} in, ${outputTokens} out`),

@@ -17,10 +17,10 @@ interface ServerKind {
   readonly id: "postgres" | "redis" | "nats";
   readonly name: string;
   readonly defaultPort: number;
-  /** The variable that names the server. */
+  /** The environment variable that contains the URL of the server. */
   readonly variable: string;
-  /** The configuration file in the data folder, for a private server. */
-  readonly ownFile: string;
+  /** A file in the data folder that contains the port of a private server. */
+  readonly portFile: string;
   /** The command that starts a server at this address. */
   readonly start: (address: Address) => string;
 }
@@ -30,7 +30,7 @@ const postgres: ServerKind = {
   name: "PostgreSQL",
   defaultPort: 5432,
   variable: "DATABASE_URL",
-  ownFile: "postgres/postmaster.pid",
+  portFile: "postgres/postmaster.pid",
   start: ({ port }) => `pg_ctl start -D <its data folder> -o "-p ${port}"`,
 };
 const redis: ServerKind = {
@@ -38,7 +38,7 @@ const redis: ServerKind = {
   name: "Redis",
   defaultPort: 6379,
   variable: "REDIS_URL",
-  ownFile: "redis/redis.conf",
+  portFile: "redis/redis.conf",
   start: ({ port }) => `redis-server --port ${port} --appendonly yes --maxmemory-policy noeviction`,
 };
 const nats: ServerKind = {
@@ -46,88 +46,94 @@ const nats: ServerKind = {
   name: "NATS",
   defaultPort: 4222,
   variable: "NATS_URL",
-  ownFile: "nats/nats.conf",
+  portFile: "nats/nats.conf",
   start: ({ port }) => `nats-server --port ${port}`,
 };
 
+/** One check per server. Skipped when the doctor checks a cluster by its URL, whose servers are not known. */
 export const serverChecks: readonly Check[] = [
-  { id: "postgres", run: (context) => checkServer(context, postgres, context.home.state?.databaseUrl, askPostgres) },
-  { id: "redis", run: (context) => checkServer(context, redis, context.home.state?.redisUrl, askRedis) },
-  { id: "nats", run: (context) => checkServer(context, nats, context.home.state?.natsUrl, askNats) },
+  { id: "postgres", run: (context) => checkServer(context, postgres, context.home.state?.databaseUrl, probePostgres) },
+  { id: "redis", run: (context) => checkServer(context, redis, context.home.state?.redisUrl, probeRedis) },
+  { id: "nats", run: (context) => checkServer(context, nats, context.home.state?.natsUrl, probeNats) },
 ];
 
 async function checkServer(
   { home, explicitUrl }: DoctorContext,
   kind: ServerKind,
   url: string | undefined,
-  ask: (address: Address) => Promise<Finding>,
+  probe: (address: Address) => Promise<Finding>,
 ): Promise<Finding[]> {
   if (explicitUrl) return [];
   if (url === undefined) return [notRunning(kind.id)];
   const address = addressOf(url, kind.defaultPort);
   try {
-    return [await ask(address)];
+    return [await probe(address)];
   } catch (failure) {
-    return [unreachable(kind, address, errorMessage(failure), isOurs(home.path, kind, address))];
+    return [unreachable(kind, address, errorMessage(failure), isPrivate(home.path, kind, address))];
   }
 }
 
-/** The supervisor restarts private servers; the operator runs all others. */
+/** The error of a server that does not respond. Its fix differs: the supervisor restarts private servers, the operator all others. */
 export function unreachable(
   kind: Pick<ServerKind, "id" | "name" | "variable" | "start">,
   address: Address,
-  why: string,
-  ours: boolean,
+  reason: string,
+  privateServer: boolean,
 ): Finding {
   const where = `${kind.name} at ${address.host}:${address.port}`;
-  return ours
+  return privateServer
     ? error(
         kind.id,
-        `${where}: ${why}; the supervisor should have restarted it`,
+        `${where}: ${reason}; the supervisor should have restarted it`,
         `parley logs --service ${kind.id} --since 10m`,
       )
-    : error(kind.id, `${where} (${kind.variable}): ${why}`, kind.start(address));
+    : error(kind.id, `${where} (${kind.variable}): ${reason}`, kind.start(address));
 }
 
-function isOurs(home: string, { ownFile }: ServerKind, { host, port }: Address): boolean {
-  const file = join(home, ownFile);
+/** A private server is one that the supervisor of this data folder started. */
+function isPrivate(home: string, { portFile }: ServerKind, { host, port }: Address): boolean {
+  const file = join(home, portFile);
   return host === "127.0.0.1" && existsSync(file) && new RegExp(`\\b${port}\\b`).test(readFileSync(file, "utf8"));
 }
 
-/** SSLRequest of the PostgreSQL protocol: every server answers with one letter before any login. */
-async function askPostgres(address: Address): Promise<Finding> {
+/** SSLRequest of the PostgreSQL protocol: the server responds with one byte, `S` or `N`, before the login. */
+async function probePostgres(address: Address): Promise<Finding> {
   const request = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
-  const answer = await exchange(address, request, (received) => received.length > 0, timeoutMs);
-  const letter = answer.toString("latin1", 0, 1);
-  return letter === "S" || letter === "N"
+  const response = await exchange(address, request, (received) => received.length > 0, timeoutMs);
+  const status = response.toString("latin1", 0, 1);
+  return status === "S" || status === "N"
     ? ok("postgres", `PostgreSQL answers at ${address.host}:${address.port}`)
     : error("postgres", `the server at ${address.host}:${address.port} is not PostgreSQL`, "check DATABASE_URL");
 }
 
-async function askRedis(address: Address): Promise<Finding> {
+async function probeRedis(address: Address): Promise<Finding> {
   const login =
     address.password === "" ? [] : [["AUTH", ...(address.user === "" ? [] : [address.user]), address.password]];
-  const say = [...login, ["PING"], ["INFO"]].map(respCommand).join("");
-  const answer = await exchange(address, say, (received) => redisAnswered(received.toString("utf8")), timeoutMs);
-  return redisFinding(answer.toString("utf8"), `${address.host}:${address.port}`);
+  const request = [...login, ["PING"], ["INFO"]].map(respCommand).join("");
+  const isComplete = (received: Buffer) => redisAnswered(received.toString("utf8"));
+  const response = await exchange(address, request, isComplete, timeoutMs);
+  return redisFinding(response.toString("utf8"), `${address.host}:${address.port}`);
 }
 
 /** A command in the Redis protocol (RESP). */
-export function respCommand(words: readonly string[]): string {
-  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
+export function respCommand(args: readonly string[]): string {
+  return `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join("")}`;
 }
 
 /** True when the INFO text is complete or an error arrived. */
 export function redisAnswered(text: string): boolean {
   if (/^-/m.test(text)) return true;
-  const head = /\+PONG\r\n\$(\d+)\r\n/.exec(text);
-  return head !== null && Buffer.byteLength(text.slice(head.index + head[0].length)) >= Number(head[1]) + 2;
+  const infoHeader = /\+PONG\r\n\$(\d+)\r\n/.exec(text);
+  if (infoHeader === null) return false;
+  const body = text.slice(infoHeader.index + infoHeader[0].length);
+  return Buffer.byteLength(body) >= Number(infoHeader[1]) + 2;
 }
 
+/** Evaluates the responses to `PING` and `INFO`: the version and the eviction policy. `where`: host and port. */
 export function redisFinding(text: string, where: string): Finding {
-  const refused = /^-(.*)$/m.exec(text.replaceAll("\r", ""))?.[1];
-  if (refused !== undefined)
-    return error("redis", `Redis at ${where} refuses: ${refused}`, "check the login in REDIS_URL");
+  const errorReply = /^-(.*)$/m.exec(text.replaceAll("\r", ""))?.[1];
+  if (errorReply !== undefined)
+    return error("redis", `Redis at ${where} refuses: ${errorReply}`, "check the login in REDIS_URL");
   const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(text)?.[1] ?? "";
   const version = field("redis_version");
   const policy = field("maxmemory_policy");
@@ -151,13 +157,14 @@ export function redisFinding(text: string, where: string): Finding {
 }
 
 /** NATS sends its version before any login. */
-async function askNats(address: Address): Promise<Finding> {
-  const answer = await exchange(address, "", (received) => received.includes("\r\n"), timeoutMs);
-  return natsFinding(answer.toString("utf8"), `${address.host}:${address.port}`);
+async function probeNats(address: Address): Promise<Finding> {
+  const response = await exchange(address, "", (received) => received.includes("\r\n"), timeoutMs);
+  return natsFinding(response.toString("utf8"), `${address.host}:${address.port}`);
 }
 
-export function natsFinding(greeting: string, where: string): Finding {
-  const version = /^INFO .*"version":"([^"]+)"/.exec(greeting)?.[1];
+/** Evaluates the INFO line, which a NATS server sends first. `where`: host and port. */
+export function natsFinding(infoLine: string, where: string): Finding {
+  const version = /^INFO .*"version":"([^"]+)"/.exec(infoLine)?.[1];
   if (version === undefined) return error("nats", `the server at ${where} is not NATS`, "check NATS_URL");
   return olderThan(version, oldestNats)
     ? error("nats", `NATS ${version} at ${where} is too old`, `install nats-server ${oldestNats} or newer`)
@@ -165,15 +172,16 @@ export function natsFinding(greeting: string, where: string): Finding {
 }
 
 /** Compares versions by their numbers; a version without numbers counts as old. */
-export function olderThan(version: string, wanted: string): boolean {
-  const [have, want] = [version, wanted].map((text) => text.split(".").map((part) => Number.parseInt(part, 10) || 0));
-  for (const [index, number] of (want ?? []).entries()) {
-    const mine = have?.[index] ?? 0;
-    if (mine !== number) return mine < number;
+export function olderThan(version: string, minimum: string): boolean {
+  const [actual, needed] = [version, minimum].map((text) => text.split(".").map((part) => Number.parseInt(part, 10) || 0));
+  for (const [index, number] of (needed ?? []).entries()) {
+    const actualNumber = actual?.[index] ?? 0;
+    if (actualNumber !== number) return actualNumber < number;
   }
   return false;
 }
 
+/** The parts of a server's URL; empty `user` and `password` when the URL has none. */
 export interface Address {
   readonly host: string;
   readonly port: number;
@@ -182,6 +190,7 @@ export interface Address {
   readonly password: string;
 }
 
+/** Parses a server's URL. Throws when it is invalid. */
 export function addressOf(url: string, defaultPort: number): Address {
   const { hostname, port, protocol, username, password } = new URL(url);
   return {
@@ -198,11 +207,14 @@ export class NoResponseError extends Error {
   override readonly name = "NoResponseError";
 }
 
-/** Sends `say` and collects data until `enough` is true; rejects when the server is unreachable, disconnects or stays silent. */
+/**
+ * Sends `request` and returns the data received until `isComplete` is true. Rejects when the server is unreachable, disconnects or does not
+ * respond within `timeoutMs` (NoResponseError).
+ */
 export async function exchange(
   address: Address,
-  say: Uint8Array | string,
-  enough: (received: Buffer) => boolean,
+  request: Uint8Array | string,
+  isComplete: (received: Buffer) => boolean,
   timeoutMs: number,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -210,21 +222,21 @@ export async function exchange(
   const socket: Socket = address.tls ? connectTls({ host, port, servername: host }) : connectTcp({ host, port });
   let connected = false;
   let received = Buffer.alloc(0);
-  const late = () =>
+  const rejectLate = () =>
     reject(
       connected
         ? new NoResponseError("it accepts connections but does not answer")
         : new Error("it did not accept a connection in time"),
     );
-  // After a pause of this process, timers fire before pending data is read: read the data first.
-  const timer = setTimeout(() => setImmediate(late), timeoutMs);
+  // If this process was blocked, its timers run before it reads pending data; `setImmediate` lets it read the data first.
+  const timer = setTimeout(() => setImmediate(rejectLate), timeoutMs);
   socket.once(address.tls ? "secureConnect" : "connect", () => {
     connected = true;
-    if (say.length > 0) socket.write(say);
+    if (request.length > 0) socket.write(request);
   });
   socket.on("data", (chunk) => {
     received = Buffer.concat([received, chunk]);
-    if (enough(received)) resolve(received);
+    if (isComplete(received)) resolve(received);
   });
   socket.once("error", (error) =>
     reject(new Error("code" in error && error.code === "ECONNREFUSED" ? "connection refused" : error.message)),

@@ -26,15 +26,20 @@ export interface Scenario {
   readonly from?: { readonly sessionId: string; readonly atSeq: number } | undefined;
 }
 
-export interface Speaker {
-  readonly say: (text: string, attachments?: readonly AttachmentRef[]) => Promise<TurnRecord>;
+/** Sends the messages of the conversation that `withConversation` opened. */
+export interface MessageSender {
+  /** Sends a message and resolves when its turn has ended. */
+  readonly send: (text: string, attachments?: readonly AttachmentRef[]) => Promise<TurnRecord>;
 }
 
-/** Opens the conversation for `talk`. Throws CliError when the cluster refuses the setup or no gateway answers. */
-export async function inConversation<T>(
+/**
+ * Opens a conversation, passes it to `use` and returns the result of `use`. Throws CliError when the cluster refuses the setup or
+ * no gateway answers.
+ */
+export async function withConversation<T>(
   { gateway, target, io }: ConversationDeps,
   { setup, instructions, from }: Scenario,
-  talk: (speaker: Speaker) => Promise<T>,
+  use: (sender: MessageSender) => Promise<T>,
 ): Promise<T> {
   const place = callPlace("run", undefined);
   const route = `${ownPrefix}${place.conversation}`;
@@ -60,7 +65,7 @@ export async function inConversation<T>(
     },
   );
   let first = instructions;
-  const say = async (text: string, attachments: readonly AttachmentRef[] = []): Promise<TurnRecord> => {
+  const send = async (text: string, attachments: readonly AttachmentRef[] = []): Promise<TurnRecord> => {
     events.length = 0;
     const begunMs = performance.now();
     const extras = {
@@ -72,7 +77,7 @@ export async function inConversation<T>(
     return recordOf(events, outcome.text, (performance.now() - begunMs) / 1_000);
   };
   try {
-    return await talk({ say });
+    return await use({ send });
   } finally {
     chat.close();
   }
