@@ -173,10 +173,10 @@ export function natsFinding(infoLine: string, where: string): Finding {
 
 /** Compares versions by their numbers; a version without numbers counts as old. */
 export function olderThan(version: string, minimum: string): boolean {
-  const [actual, needed] = [version, minimum].map((text) => text.split(".").map((part) => Number.parseInt(part, 10) || 0));
-  for (const [index, number] of (needed ?? []).entries()) {
-    const actualNumber = actual?.[index] ?? 0;
-    if (actualNumber !== number) return actualNumber < number;
+  const [have, need] = [version, minimum].map((text) => text.split(".").map((part) => Number.parseInt(part, 10) || 0));
+  for (const [index, number] of (need ?? []).entries()) {
+    const installed = have?.[index] ?? 0;
+    if (installed !== number) return installed < number;
   }
   return false;
 }
