@@ -17,22 +17,22 @@ const powerVerbs =
   /^(?:poweroff|reboot|halt|kexec|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|soft-reboot|rescue|emergency|exit)$/;
 
 /** Whether any command in the line, at any nesting, belongs to the class. */
-export function isInClass(name: CommandClass, reading: ParsedCommand): ClassVerdict {
+export function isInClass(name: CommandClass, command: ParsedCommand): ClassVerdict {
   switch (name) {
     case "recursive-delete":
-      return strongest(reading.commands.map(({ words }) => deletesRecursively(words)));
+      return strongest(command.commands.map(({ words }) => deletesRecursively(words)));
     case "block-device-write":
       return strongest([
-        ...reading.commands.map(({ words }) => writesDevice(words)),
-        ...reading.redirects.map(({ path, mode }) => yes(mode === "write" && path !== null && isDevice(path))),
+        ...command.commands.map(({ words }) => writesDevice(words)),
+        ...command.redirects.map(({ path, mode }) => yes(mode === "write" && path !== null && isDevice(path))),
       ]);
     case "power":
       return strongest([
-        ...reading.commands.map(({ words }) => switchesOff(words)),
-        ...reading.redirects.map(({ path }) => yes(path === "/proc/sysrq-trigger" || path === "/sys/power/state")),
+        ...command.commands.map(({ words }) => switchesOff(words)),
+        ...command.redirects.map(({ path }) => yes(path === "/proc/sysrq-trigger" || path === "/sys/power/state")),
       ]);
     case "fork-bomb":
-      return yes(reading.recursiveFunction);
+      return yes(command.recursiveFunction);
     default:
       return name satisfies never;
   }

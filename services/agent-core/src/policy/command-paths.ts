@@ -35,13 +35,13 @@ const separators = /[\s'"`()=@:,;<>|&{}$]+/;
 const maxPieces = 200;
 
 /** `workdir`: the call's folder, relative to the workspace. `roots`: absolute paths of the workspace. */
-export function commandPaths(reading: ParsedCommand, workdir: unknown, roots: readonly string[] = []): CommandPaths {
+export function commandPaths(command: ParsedCommand, workdir: unknown, roots: readonly string[] = []): CommandPaths {
   const folder = typeof workdir === "string" ? `${workdir}/` : "";
   const read = (text: string): ParsedPath => parsePath(text.startsWith("/") ? text : `${folder}${text}`, roots);
   const named: ParsedPath[] = typeof workdir === "string" ? [parsePath(workdir, roots)] : [];
   const possible: ParsedPath[] = [];
   const unknown: (string | null)[][] = [];
-  for (const { words } of reading.commands) {
+  for (const { words } of command.commands) {
     const silent = speakers.has(programOf(words) ?? "");
     for (const { value, literal } of words) {
       if (literal) named.push(read(value));

@@ -7,7 +7,7 @@ import { parseCommand, type ParsedCommand } from "./shell.ts";
 import { fileAccessOf, mainArgument, type PermissionTool } from "./tool-traits.ts";
 
 export type Argument =
-  | { kind: "command"; reading: ParsedCommand; files: readonly RedirectedFile[]; paths: CommandPaths }
+  | { kind: "command"; parsed: ParsedCommand; files: readonly RedirectedFile[]; paths: CommandPaths }
   | { kind: "paths"; paths: readonly ParsedPath[] }
   /** `url` is null if the text is not a URL. */
   | { kind: "url"; written: string; url: URL | null }
@@ -18,13 +18,13 @@ export type Argument =
 /** A file that a redirection of a command opens. */
 interface RedirectedFile {
   mode: "read" | "write";
-  /** Null: known only at run time. */
+  /** Null when it is known only at run time. */
   path: ParsedPath | null;
 }
 
 export interface ParsedCall {
   tool: PermissionTool;
-  /** The arguments; empty if the model did not write an object. */
+  /** The arguments; empty if the model's arguments are not an object. */
   input: Readonly<Record<string, unknown>>;
   /** The field of the main argument; null if the tool has none. */
   field: string | null;
@@ -44,13 +44,13 @@ export async function parseCall(
   input: unknown,
   options: { roots?: readonly string[] } = {},
 ): Promise<ParsedCall> {
-  const parsed = Input.safeParse(typeof input === "string" ? parseJson(input) : input);
-  const fields = parsed.success ? parsed.data : {};
+  const parsedInput = Input.safeParse(typeof input === "string" ? parseJson(input) : input);
+  const fields = parsedInput.success ? parsedInput.data : {};
   const main = mainArgument(tool);
   const field = main.kind === "none" ? null : main.field;
   const value = field === null ? undefined : fields[field];
-  const place = fileAccessOf(tool).length > 0 ? (fields["path"] ?? ".") : undefined;
-  const paths = typeof place === "string" ? [parsePath(place, options.roots)] : [];
+  const pathField = fileAccessOf(tool).length > 0 ? (fields["path"] ?? ".") : undefined;
+  const paths = typeof pathField === "string" ? [parsePath(pathField, options.roots)] : [];
   const call = { tool, input: fields, field, paths };
   if (main.kind === "path" && value === undefined) {
     return { ...call, argument: { kind: "paths", paths: [parsePath(".", options.roots)] } };
@@ -58,16 +58,16 @@ export async function parseCall(
   if (main.kind === "none" || typeof value !== "string") return { ...call, argument: { kind: "none" } };
   switch (main.kind) {
     case "command": {
-      const reading = await parseCommand(value);
-      const files = redirectedFiles(reading, fields["workdir"], options.roots);
-      const named = commandPaths(reading, fields["workdir"], options.roots);
-      return { ...call, argument: { kind: "command", reading, files, paths: named } };
+      const parsed = await parseCommand(value);
+      const files = redirectedFiles(parsed, fields["workdir"], options.roots);
+      const usedPaths = commandPaths(parsed, fields["workdir"], options.roots);
+      return { ...call, argument: { kind: "command", parsed, files, paths: usedPaths } };
     }
     case "path":
       return { ...call, argument: { kind: "paths", paths: [parsePath(value, options.roots)] } };
     case "patch": {
-      const patched = patchPaths(value).map((each) => parsePath(each, options.roots));
-      return { ...call, paths: patched, argument: { kind: "paths", paths: patched } };
+      const patchedPaths = patchPaths(value).map((path) => parsePath(path, options.roots));
+      return { ...call, paths: patchedPaths, argument: { kind: "paths", paths: patchedPaths } };
     }
     case "url":
       return { ...call, argument: { kind: "url", written: value, url: URL.parse(value) } };
@@ -78,19 +78,22 @@ export async function parseCall(
   }
 }
 
-/** Whether the call addresses its recipient by fields other than `to`; rules match only `to`. */
+/** Whether the call addresses its recipient by a field that permission rules do not match; they match only `to`. */
 export function hasUnmatchedRecipient(input: ParsedCall["input"]): boolean {
   return ["channel", "chat_id", "account", "conversation"].some((field) => input[field] !== undefined);
 }
 
-/** Relative paths start at the call's folder. After a `cd` the folder is unknown, so they count as climbing. */
-function redirectedFiles(reading: ParsedCommand, workdir: unknown, roots: readonly string[] = []): RedirectedFile[] {
-  const moves = reading.commands.some(({ words }) => /^(?:cd|pushd|popd)$/.test(words[0]?.value ?? ""));
+/**
+ * The files that redirections open. Relative paths start at the call's folder. A `cd` makes that folder unknown; relative paths then count
+ * as paths with `..`, which no rule for files allows.
+ */
+function redirectedFiles(command: ParsedCommand, workdir: unknown, roots: readonly string[] = []): RedirectedFile[] {
+  const changesFolder = command.commands.some(({ words }) => /^(?:cd|pushd|popd)$/.test(words[0]?.value ?? ""));
   const folder = typeof workdir === "string" ? `${workdir}/` : "";
-  return reading.redirects.map(({ path, mode }) => {
+  return command.redirects.map(({ path, mode }) => {
     if (path === null) return { mode, path };
-    const absolute = path.startsWith("/");
-    const read = parsePath(absolute ? path : `${folder}${path}`, roots);
-    return { mode, path: { ...read, written: path, climbs: read.climbs || (moves && !absolute) } };
+    const isAbsolute = path.startsWith("/");
+    const parsed = parsePath(isAbsolute ? path : `${folder}${path}`, roots);
+    return { mode, path: { ...parsed, written: path, hasParent: parsed.hasParent || (changesFolder && !isAbsolute) } };
   });
 }

@@ -6,7 +6,7 @@ export interface ParsedPath {
   /** The segments relative to the workspace; null if the path is outside of it. */
   names: readonly string[] | null;
   /** Whether it contains `..`, which may resolve differently after a symbolic link. */
-  climbs: boolean;
+  hasParent: boolean;
 }
 
 /** The path of the workspace inside the sandbox. */
@@ -16,9 +16,9 @@ const sandboxRoot = "/workspace";
 export function parsePath(written: string, roots: readonly string[] = []): ParsedPath {
   const below = written.startsWith("/") ? belowRoot(written, [sandboxRoot, ...roots]) : written;
   const parts = (below ?? "").split("/").filter((part) => part !== "" && part !== ".");
-  const climbs = parts.includes("..");
+  const hasParent = parts.includes("..");
   const names = below === null || below.includes("\0") ? null : resolve(parts);
-  return { written, names, climbs };
+  return { written, names, hasParent };
 }
 
 function belowRoot(path: string, roots: readonly string[]): string | null {

@@ -60,7 +60,7 @@ export function assessRisk(
   if (tool.name.startsWith("mcp__") || !traits.effects.every((effect) => local.has(effect)))
     return judged(traits.risk, effects);
   if (traits.effects.includes("executes")) {
-    const reads = call.argument.kind === "command" && onlyReads(call.argument.reading);
+    const reads = call.argument.kind === "command" && onlyReads(call.argument.parsed);
     const isLow = (!asks || reads) && tool.contained === true && traits.risk !== "critical";
     const risk = isLow ? "low" : atLeast(traits.risk, "high");
     return judged(risk, effects);

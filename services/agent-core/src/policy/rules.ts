@@ -104,14 +104,14 @@ export function findHit(rules: readonly CompiledRule[], call: ParsedCall): RuleH
 export function findHidden(rules: readonly CompiledRule[], call: ParsedCall): RuleHit | null {
   const { argument } = call;
   if (argument.kind !== "command") return null;
-  const hidden = argument.reading.hidden ?? argument.reading.launches;
+  const hidden = argument.parsed.hidden ?? argument.parsed.launches;
   for (const rule of rules) {
     if (rule.pattern === null) continue;
     if (isAbout(rule, call.tool)) {
       if (hidden !== null)
         return { rule: rule.text, why: `the programs that the command runs cannot be determined: ${hidden}` };
       const { commandClass } = rule.pattern;
-      if (commandClass !== null && isInClass(commandClass, argument.reading) === "maybe") {
+      if (commandClass !== null && isInClass(commandClass, argument.parsed) === "maybe") {
         return { rule: rule.text, why: "the effect of the command is known only at run time" };
       }
     } else if (isForFiles(rule, ["read", "write"]) && (hidden !== null || mayName(rule.pattern, argument))) {
@@ -173,11 +173,11 @@ function hits({ pattern }: CompiledRule, { argument, field }: ParsedCall): boole
   }
 }
 
-function hitsCommand(pattern: Pattern, { reading }: Extract<Argument, { kind: "command" }>): boolean {
-  if (pattern.commandClass !== null) return isInClass(pattern.commandClass, reading) === "yes";
-  if (pattern.command(reading.source) || pattern.command(reading.source.trim())) return true;
-  if (reading.commands.some((command) => equivalentForms(command).some(pattern.command))) return true;
-  return (reading.hidden ?? reading.launches) !== null && pattern.anywhere(reading.source);
+function hitsCommand(pattern: Pattern, { parsed }: Extract<Argument, { kind: "command" }>): boolean {
+  if (pattern.commandClass !== null) return isInClass(pattern.commandClass, parsed) === "yes";
+  if (pattern.command(parsed.source) || pattern.command(parsed.source.trim())) return true;
+  if (parsed.commands.some((command) => equivalentForms(command).some(pattern.command))) return true;
+  return (parsed.hidden ?? parsed.launches) !== null && pattern.anywhere(parsed.source);
 }
 
 /** Tool names of file rules: `read` applies to every tool that reads files, `write` to every tool that writes them. */
@@ -225,8 +225,8 @@ function allowedBy(
 ): string[] | null {
   switch (argument.kind) {
     case "command": {
-      if (argument.reading.hidden !== null) return null;
-      const commands = argument.reading.commands.map(canonicalText);
+      if (argument.parsed.hidden !== null) return null;
+      const commands = argument.parsed.commands.map(canonicalText);
       const files = argument.files.filter(({ mode }) => mode === "write");
       return every([
         ...commands.map((text) => about.find(({ pattern }) => pattern?.command(text) === true)),
@@ -254,6 +254,6 @@ function every(found: readonly (CompiledRule | undefined)[]): string[] | null {
 }
 
 function allowsPath({ pattern }: CompiledRule, path: ParsedPath): boolean {
-  if (path.names === null || path.climbs) return false;
+  if (path.names === null || path.hasParent) return false;
   return pattern === null || pattern.path(path.names);
 }

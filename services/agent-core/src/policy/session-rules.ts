@@ -37,12 +37,12 @@ export function rulesForAlways(call: ParsedCall): string[] {
   const { tool, argument, field } = call;
   switch (argument.kind) {
     case "command": {
-      const { commands, hidden } = argument.reading;
+      const { commands, hidden } = argument.parsed;
       if (hidden !== null || argument.files.some(({ mode }) => mode === "write")) return [];
       return unique(commands.flatMap(commandPatterns).map((pattern) => `${tool.name}(${pattern})`));
     }
     case "paths":
-      if (argument.paths.some(({ names, climbs }) => names === null || climbs)) return [];
+      if (argument.paths.some(({ names, hasParent }) => names === null || hasParent)) return [];
       return unique(
         argument.paths.map(({ names }) => `${tool.name}(${escapePattern((names ?? []).join("/")) || "."})`),
       );
@@ -68,7 +68,7 @@ export function rulesForTaintedAlways(call: ParsedCall): string[] {
   if (web !== null) return unique(web.rules);
   switch (argument.kind) {
     case "command": {
-      const { commands, hidden } = argument.reading;
+      const { commands, hidden } = argument.parsed;
       const writes = argument.files.some(({ mode }) => mode === "write");
       if (hidden !== null || writes || input["workdir"] !== undefined || commands.some(runsFile)) return [];
       return unique(commands.map((command) => `${tool.name}(${escapePattern(canonicalText(command))})`));

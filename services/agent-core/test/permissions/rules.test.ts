@@ -178,7 +178,7 @@ describe("commands", () => {
     await fc.assert(
       fc.asyncProperty(line, async (text) => {
         const call = await command(text);
-        if (call.argument.kind !== "command" || call.argument.reading.hidden === null) return;
+        if (call.argument.kind !== "command" || call.argument.parsed.hidden === null) return;
         hidden += 1;
         const rules = compileRules({ allow: ["exec(*)", "exec(git *)", "exec(rm *)", "write(**)"] });
         assert.notEqual(decidePermission(call, context({ rules })).decision, "allow", text);
