@@ -1,4 +1,4 @@
-// The arguments of `cron`, also under the names of other agent designs. Pure.
+// The arguments of the tool `cron`, with hidden aliases for the names that models know from other agents. Pure.
 import { z } from "zod";
 
 export const CronInput = z.object({
@@ -70,7 +70,7 @@ export const CronInput = z.object({
 });
 export type CronInput = z.infer<typeof CronInput>;
 
-/** The schedule from any of its four arguments. */
+/** The schedule in the syntax of `schedule`, from the first of its four arguments that is set; undefined without any. */
 export function scheduleOf({ schedule, every_seconds, cron_expr, at }: CronInput): string | undefined {
   if (schedule !== undefined) return schedule;
   if (every_seconds !== undefined) return `every ${every_seconds}s`;
@@ -78,10 +78,12 @@ export function scheduleOf({ schedule, every_seconds, cron_expr, at }: CronInput
   return at === undefined ? undefined : `at ${at}`;
 }
 
+/** The message of the job, from `prompt` or its alias; undefined without either. */
 export function promptOf({ prompt, message }: CronInput): string | undefined {
   return prompt ?? message;
 }
 
-export function zoneOf({ time_zone, tz }: CronInput): string | undefined {
+/** The IANA time zone, from `time_zone` or its alias; undefined without either. */
+export function timeZoneOf({ time_zone, tz }: CronInput): string | undefined {
   return time_zone ?? tz;
 }

@@ -1,7 +1,7 @@
 // `cron`: manages the agent's scheduled jobs. The store parses the schedules.
 import { profileNames, store, WireError, type InputOf, type Schedule } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
-import { CronInput, promptOf, scheduleOf, zoneOf } from "./cron-input.ts";
+import { CronInput, promptOf, scheduleOf, timeZoneOf } from "./cron-input.ts";
 import { formatJob, formatRun, timeText } from "../schedule/format-job.ts";
 import { admissionOfJob } from "../schedule/admission.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
@@ -113,7 +113,7 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
     opId: operationId(step),
     name: input.name ?? prompt.replaceAll(/\s+/g, " ").slice(0, 60),
     schedule,
-    timeZone: zoneOf(input) ?? settings.agent.time_zone,
+    timeZone: timeZoneOf(input) ?? settings.agent.time_zone,
     prompt,
     target,
     profile: input.profile ?? null,
@@ -145,7 +145,7 @@ async function update(input: CronInput, context: LocalContext): Promise<LocalOut
     const change: InputOf<typeof store.scheduleUpdate>["change"] = omitUndefined({
       name: input.name,
       schedule: scheduleOf(input),
-      timeZone: zoneOf(input),
+      timeZone: timeZoneOf(input),
       prompt: promptOf(input),
       target: input.target,
       profile: input.profile,

@@ -2,7 +2,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { currentValue, type Secret } from "@parley/chassis";
 import type { ModelsSettings } from "@parley/contracts";
-import { askCapabilities, unknownCapabilities, type Capabilities } from "./capabilities.ts";
+import { fetchCapabilities, unknownCapabilities, type Capabilities } from "./capabilities.ts";
 import { toModelError } from "./errors.ts";
 import { MessagesEndpoint } from "./messages.ts";
 import { MessageBuilder, stopReasonOf } from "./reply.ts";
@@ -43,7 +43,7 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
   const origin = `${name}:${model}`;
   const wire: WireOptions = { model, origin, thinking, display, examples };
   let known: Capabilities = unknownCapabilities;
-  const asking = new CachedValue((signal) => askCapabilities(client, options.model, signal));
+  const asking = new CachedValue((signal) => fetchCapabilities(client, options.model, signal));
   const capabilities = async (): Promise<Capabilities> => (known = (await asking.get()) ?? known);
 
   /** An open stream. A field that the endpoint refuses as unknown is not sent again. */
@@ -94,7 +94,7 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
         model: builder.model,
       };
     },
-    size: async (signal) => (await askCapabilities(client, options.model, signal)).size,
+    size: async (signal) => (await fetchCapabilities(client, options.model, signal)).size,
     async countTokens(request, signal) {
       try {
         const prompt = toPrompt(request, wire, await capabilities());

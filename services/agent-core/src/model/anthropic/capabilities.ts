@@ -5,14 +5,16 @@ import type { Effort } from "@parley/contracts";
 import { efforts } from "../effort.ts";
 import type { ModelSize } from "../provider.ts";
 
+/** What a model supports. */
 export interface Capabilities {
   adaptiveThinking: boolean;
-  /** How thinking is turned off; null: it cannot be, or that is not known. */
+  /** The type of thinking to request so that the model does not think; null when it has none or this is unknown. */
   thinkingOff: "disabled" | "between_tools" | null;
   efforts: readonly Effort[];
   images: boolean;
   pdfs: boolean;
   size: ModelSize;
+  /** A remark for people who ask which model answers, e.g. that it is deprecated; null without one. */
   note: string | null;
 }
 
@@ -27,8 +29,11 @@ export const unknownCapabilities: Capabilities = {
   note: null,
 };
 
-/** Throws when the API does not respond; a rejected key is a response. */
-export async function askCapabilities(client: Anthropic, model: string, signal: AbortSignal): Promise<Capabilities> {
+/**
+ * Requests the capabilities of a model. Throws when the API does not answer the request. For a rejected key it returns
+ * `unknownCapabilities` with a note, because a retry would not help.
+ */
+export async function fetchCapabilities(client: Anthropic, model: string, signal: AbortSignal): Promise<Capabilities> {
   try {
     return capabilitiesOf(await client.models.retrieve(model, undefined, { signal }));
   } catch (error) {
@@ -40,16 +45,17 @@ export async function askCapabilities(client: Anthropic, model: string, signal: 
 }
 
 function capabilitiesOf(info: Anthropic.ModelInfo): Capabilities {
-  // A proxy in front of the API may omit any of this.
-  const can: Partial<Anthropic.ModelCapabilities> = info.capabilities ?? {};
-  const thinking: Partial<Anthropic.ThinkingTypes> = can.thinking?.types ?? {};
+  // A proxy in front of the API may omit any of these fields.
+  const reported: Partial<Anthropic.ModelCapabilities> = info.capabilities ?? {};
+  const { effort } = reported;
+  const thinking: Partial<Anthropic.ThinkingTypes> = reported.thinking?.types ?? {};
   const off = (["disabled", "between_tools"] as const).find((type) => thinking[type]?.supported === true);
   return {
     adaptiveThinking: thinking.adaptive?.supported === true,
     thinkingOff: off ?? null,
-    efforts: efforts.filter((level) => can.effort?.supported === true && can.effort[level]?.supported === true),
-    images: can.image_input?.supported !== false,
-    pdfs: can.pdf_input?.supported !== false,
+    efforts: efforts.filter((level) => effort?.supported === true && effort[level]?.supported === true),
+    images: reported.image_input?.supported !== false,
+    pdfs: reported.pdf_input?.supported !== false,
     size: { contextTokens: info.max_input_tokens ?? null, maxOutputTokens: info.max_tokens ?? null },
     note: info.lifecycle === "deprecated" ? `${info.id} is deprecated and will be retired` : null,
   };

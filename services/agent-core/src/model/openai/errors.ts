@@ -4,42 +4,49 @@ import { z } from "zod";
 import { ModelError, type ModelFailure } from "../provider.ts";
 import { retryAfter } from "../retry-after.ts";
 
-/** An error as described by a server; empty fields when it does not describe it. */
+/** The fields of a server's error; a field is empty when the server omits it. */
 export interface ServerError {
   message: string;
   type: string;
   code: string;
 }
 
-const word = z.union([z.string(), z.number()]).nullish().catch(null);
-const Described = z.object({ message: word, type: word, code: word });
-/** OpenAI and llama.cpp: an object. LM Studio: a string. Older vLLM: the object itself. Gateways: `detail`. */
+const optionalField = z.union([z.string(), z.number()]).nullish().catch(null);
+const ErrorFields = z.object({ message: optionalField, type: optionalField, code: optionalField });
+/**
+ * The error formats of servers. OpenAI and llama.cpp: `error` is an object. LM Studio: `error` is a string. Older vLLM: the body is the error.
+ * Gateways: `detail`.
+ */
 const ErrorBody = z.union([
-  z.object({ error: Described }),
+  z.object({ error: ErrorFields }),
   z.object({ error: z.string().min(1) }),
-  z.object({ object: z.literal("error"), ...Described.shape }),
+  z.object({ object: z.literal("error"), ...ErrorFields.shape }),
   z.object({ detail: z.string() }),
 ]);
 
-/** The error in a parsed body or chunk, or undefined. */
+/** The error in a parsed response body or stream chunk; undefined when it contains none. */
 export function errorIn(body: unknown): ServerError | undefined {
   const parsed = ErrorBody.safeParse(body);
   if (!parsed.success) return undefined;
   const { data } = parsed;
   if ("detail" in data) return plainError(data.detail);
-  if ("object" in data) return described(data);
-  return typeof data.error === "string" ? plainError(data.error) : described(data.error);
+  if ("object" in data) return errorOfFields(data);
+  return typeof data.error === "string" ? plainError(data.error) : errorOfFields(data.error);
 }
 
+/** An error of which only the message is known. */
 export function plainError(message: string): ServerError {
   return { message, type: "", code: "" };
 }
 
-function described({ message, type, code }: z.infer<typeof Described>): ServerError {
+function errorOfFields({ message, type, code }: z.infer<typeof ErrorFields>): ServerError {
   return { message: String(message ?? ""), type: String(type ?? ""), code: String(code ?? "") };
 }
 
-/** The error for a rejected request; `body`: the raw response. `addressSetting`: where the server's address is set. */
+/**
+ * The error for a response with a failure status. `body`: the raw response body. `addressSetting`: the setting or variable with the
+ * server's address, for the hint.
+ */
 export function rejectedRequest(
   response: { status: number; statusText: string; headers: Headers },
   body: string,
@@ -53,7 +60,7 @@ export function rejectedRequest(
   return new ModelError(failureOf(status, error), message + hint, retryAfter(response.headers));
 }
 
-/** An error inside an open stream. Without a type it counts as a server error. */
+/** The error for an error event of an open stream. It has no HTTP status; without a known type it counts as a server error. */
 export function streamError(error: ServerError): ModelError {
   const status = Number(error.code);
   const failure =
@@ -64,7 +71,7 @@ export function streamError(error: ServerError): ModelError {
 }
 
 /**
- * A thrown error. `fetch` throws a TypeError for an unreachable server or a lost connection, with the reason as its
+ * The error for an exception of a request. `fetch` throws a TypeError for an unreachable server or a lost connection, with the reason as its
  * cause.
  */
 export function transportError(error: unknown): ModelError {
@@ -72,24 +79,27 @@ export function transportError(error: unknown): ModelError {
   if (!(error instanceof Error)) return new ModelError("invalid", String(error), { cause: error });
   const reason = error.cause instanceof Error ? error.cause : error;
   const code = "code" in reason && typeof reason.code === "string" ? reason.code : "";
-  const lost = error instanceof TypeError || code !== "";
-  return new ModelError(lost ? "connection" : "invalid", reason.message || code || "connection lost", { cause: error });
+  const isConnectionError = error instanceof TypeError || code !== "";
+  const failure = isConnectionError ? "connection" : "invalid";
+  return new ModelError(failure, reason.message || code || "connection lost", { cause: error });
 }
 
-const overflow =
+/** Messages of servers for a request that exceeds the context window; "context the overflows" is LM Studio's wording. */
+const contextOverflowMessage =
   /context[ _-]?(length|window|size)|max(imum)? model len|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens|reduce the length of the (messages|prompt)|context the overflows|\bn_ctx\b|kv cache/i;
 
-const noSuchModel = /\bmodel\b.*\b(not found|does not exist|not exist)\b/i;
+const unknownModelMessage = /\bmodel\b.*\b(not found|does not exist|not exist)\b/i;
 
+/** Classifies an error. A specific type, code or message takes precedence over a general status. */
 function failureOf(status: number, { message, type, code }: ServerError): ModelFailure {
-  const kind = `${type} ${code}`;
-  if (status === 402 || /insufficient_quota|billing|spend_limit/i.test(kind)) return "spend_limit";
+  const codes = `${type} ${code}`;
+  if (status === 402 || /insufficient_quota|billing|spend_limit/i.test(codes)) return "spend_limit";
   if (/exceeded your current quota|insufficient (balance|credits|quota)/i.test(message)) return "spend_limit";
-  if (status === 401 || status === 403 || /invalid_api_key|authentication|permission/i.test(kind)) return "auth";
-  if (status === 429 || /rate_?limit/i.test(kind)) return "rate_limit";
-  if (/model_not_found/i.test(kind) || (status === 404 && noSuchModel.test(message))) return "unknown_model";
-  if (status === 413 || /context_length|exceed_context/i.test(kind) || overflow.test(message))
+  if (status === 401 || status === 403 || /invalid_api_key|authentication|permission/i.test(codes)) return "auth";
+  if (status === 429 || /rate_?limit/i.test(codes)) return "rate_limit";
+  if (/model_not_found/i.test(codes) || (status === 404 && unknownModelMessage.test(message))) return "unknown_model";
+  if (status === 413 || /context_length|exceed_context/i.test(codes) || contextOverflowMessage.test(message))
     return "context_overflow";
-  if (status === 503 || status === 529 || /overloaded/i.test(kind)) return "overloaded";
+  if (status === 503 || status === 529 || /overloaded/i.test(codes)) return "overloaded";
   return status >= 500 || status === 408 || status === 409 ? "server" : "invalid";
 }
