@@ -3,7 +3,7 @@
 import { matrixChannel, type MatrixAccount } from "@parley/contracts";
 import { AccountRejectedError, type ChannelAdapter } from "../channel.ts";
 import { AccountSettingsError } from "../settings-check.ts";
-import { createApi, settled } from "./api.ts";
+import { createApi, resultOrNull } from "./api.ts";
 import { downloadMedia } from "./media.ts";
 import { Identity } from "./schema.ts";
 import { messageOperations, sendPart, setTyping } from "./send.ts";
@@ -24,11 +24,11 @@ export function createMatrix(account: string, settings: MatrixAccount, token: st
   if (!/^[\x21-\x7e]+$/.test(token)) refuse(`the value of ${settings.token_env} is not an access token.`);
   const api = createApi(settings.homeserver, token);
   let known: string | null = null;
-  /** The user id that the token belongs to. Rejects like `settled`. */
+  /** The user id that the token belongs to. Rejects like `resultOrNull`. */
   const identify = async (signal: AbortSignal): Promise<string> => {
     if (known !== null) return known;
     const answer = await api({ method: "GET", path: "/client/v3/account/whoami", result: Identity, signal });
-    const identity = await settled(answer, signal);
+    const identity = await resultOrNull(answer, signal);
     if (identity === null) throw new AccountRejectedError("the homeserver has no Matrix client API at this URL");
     known = identity.user_id;
     return known;

@@ -1,4 +1,4 @@
-// Calls of the client-server API. Requests that send have transaction ids, so a request without a response may be repeated.
+// Calls of the Matrix client-server API. Requests that send have transaction ids, so a request without a response can be repeated.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { createCallApi, rootOf, type Answer, type Problem } from "../json-api.ts";
@@ -6,7 +6,7 @@ import { resultOf } from "../outcome.ts";
 
 interface Call<Result> {
   method: "GET" | "POST" | "PUT";
-  /** Below `/_matrix`; made by `path`. */
+  /** The path after `/_matrix`, built with the tag `path`. */
   path: string;
   query?: Readonly<Record<string, string>>;
   /** An object is sent as JSON. */
@@ -16,9 +16,10 @@ interface Call<Result> {
   signal: AbortSignal;
 }
 
+/** Calls the API of one homeserver with one token. */
 export interface MatrixApi {
   <Result>(call: Call<Result>): Promise<Answer<Result>>;
-  /** What a download needs. */
+  /** The base URL and the request headers for downloads of media. */
   readonly media: { root: string; headers: Readonly<Record<string, string>> };
 }
 
@@ -27,28 +28,29 @@ const ErrorResponse = z.object({
   error: z.string().catch(""),
   retry_after_ms: z.number().nonnegative().optional().catch(undefined),
 });
-/** The token was never valid, was logged out, or belongs to an account that was deactivated or locked. */
-const rejections: ReadonlySet<string> = new Set([
+/** Error codes for a token that was never valid, was logged out, or belongs to a deactivated or locked account. */
+const tokenErrorCodes: ReadonlySet<string> = new Set([
   "M_UNKNOWN_TOKEN",
   "M_MISSING_TOKEN",
   "M_USER_DEACTIVATED",
   "M_USER_LOCKED",
 ]);
 
-/** A path whose values are encoded. */
+/** Template tag for a path: percent-encodes the inserted values. */
 export function path(parts: TemplateStringsArray, ...values: string[]): string {
   return String.raw({ raw: parts }, ...values.map(encodeURIComponent));
 }
 
+/** Creates the API of a homeserver. A rejected token gets status 401, independent of the status that the server chose. */
 export function createApi(homeserver: string, token: string): MatrixApi {
   const root = `${rootOf(homeserver)}/_matrix`;
   const headers = { authorization: `Bearer ${token}` };
   const callApi = createCallApi({ headers, token, problemOf });
-  const call = <Result>({ method, query, body, file, result, signal, ...of }: Call<Result>) => {
-    const url = `${root}${of.path}${query === undefined ? "" : `?${new URLSearchParams(query).toString()}`}`;
-    const type = { headers: { "content-type": file?.mediaType ?? "application/json" } };
+  const call = <Result>({ method, query, body, file, result, signal, path: apiPath }: Call<Result>) => {
+    const url = `${root}${apiPath}${query === undefined ? "" : `?${new URLSearchParams(query).toString()}`}`;
+    const contentType = { headers: { "content-type": file?.mediaType ?? "application/json" } };
     const content = file === undefined ? { json: body } : { body: file.content };
-    return callApi({ method, url, ...type, ...content }, result, signal);
+    return callApi({ method, url, ...contentType, ...content }, result, signal);
   };
   return Object.assign(call, { media: { root, headers } });
 }
@@ -60,15 +62,15 @@ function problemOf(json: unknown, { ok, status }: Response): Problem | null {
     code,
     reason: `${code} ${error || `HTTP ${status}`}`,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(rejections.has(code) ? { status: 401 } : {}),
+    ...(tokenErrorCodes.has(code) ? { status: 401 } : {}),
   };
 }
 
 /**
- * The result of a call of the connection; null when the server refuses it for good. Throws as `resultOf` when the token is not accepted, and
- * for anything that may pass, after the pause that the server demands.
+ * The result of a call that receives messages or joins rooms; null when the server refuses it permanently. Throws like `resultOf` when the
+ * token is rejected. Throws for temporary errors too, after the pause that the server demands.
  */
-export async function settled<Result>(answer: Answer<Result>, signal: AbortSignal): Promise<Result | null> {
+export async function resultOrNull<Result>(answer: Answer<Result>, signal: AbortSignal): Promise<Result | null> {
   if (answer.kind === "refused") {
     const { status, retryAfterMs } = answer;
     if (status < 500 && status !== 429 && status !== 401) return null;

@@ -6,7 +6,7 @@ import type { MatrixAccount } from "@parley/contracts";
 import type { ChannelHost } from "../channel.ts";
 import { shownName } from "../parsed.ts";
 import { within } from "../transport.ts";
-import { path, settled, type MatrixApi } from "./api.ts";
+import { path, resultOrNull, type MatrixApi } from "./api.ts";
 import type { Me } from "./parse.ts";
 import { textOf } from "./relations.ts";
 import { JoinedMembers, JoinedRooms, MatrixEvent, Profile, SentEvent, type InvitedRoom } from "./schema.ts";
@@ -146,15 +146,18 @@ export class Rooms {
     });
     if (answer.kind === "refused")
       log.warn({ conversation: roomId, reason: answer.reason }, "room not joined: invite the agent");
-    await settled(answer, this.#signal);
+    await resultOrNull(answer, this.#signal);
   }
 
   async #get<Result>(of: string, result: z.ZodType<Result>): Promise<Result | null> {
-    return settled(await this.#api({ method: "GET", path: of, result, signal: this.#timely() }), this.#signal);
+    return resultOrNull(await this.#api({ method: "GET", path: of, result, signal: this.#timely() }), this.#signal);
   }
 
   async #put<Result>(of: string, body: object, result: z.ZodType<Result>): Promise<Result | null> {
-    return settled(await this.#api({ method: "PUT", path: of, body, result, signal: this.#timely() }), this.#signal);
+    return resultOrNull(
+      await this.#api({ method: "PUT", path: of, body, result, signal: this.#timely() }),
+      this.#signal,
+    );
   }
 
   #timely(): AbortSignal {

@@ -6,7 +6,7 @@ import type { ChannelHost, LeaseRef, Position } from "../channel.ts";
 import { PlatformUnavailableError } from "../outcome.ts";
 import { skipUnstorable, store, type ParsedInput } from "../parsed.ts";
 import { within } from "../transport.ts";
-import { settled, type MatrixApi } from "./api.ts";
+import { resultOrNull, type MatrixApi } from "./api.ts";
 import { mayNeedName, parse, relatedIdOf } from "./parse.ts";
 import { Rooms } from "./rooms.ts";
 import { Sync, type MatrixEvent } from "./schema.ts";
@@ -79,7 +79,7 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
       signal: within(signal, answerTimeoutMs),
     });
     if (signal.aborted) return;
-    const batch = await settled(answer, signal);
+    const batch = await resultOrNull(answer, signal);
     if (batch === null)
       throw new PlatformUnavailableError("the homeserver refuses to synchronise from the stored position");
     if (!connected) host.report({ state: "connected", as: userId });

@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import type { Answer } from "../json-api.ts";
 import { within } from "../transport.ts";
-import { path, settled, type MatrixApi } from "./api.ts";
+import { path, resultOrNull, type MatrixApi } from "./api.ts";
 import { Messages, type MatrixEvent, type SyncedRoom } from "./schema.ts";
 
 const eventTypes = ["m.room.message", "m.room.encrypted", "m.room.redaction", "m.reaction", "m.room.member"];
@@ -81,7 +81,7 @@ async function fetchBefore(
       signal: within(signal, requestTimeoutMs),
     });
     // A room that the agent has left has no messages for it.
-    const { chunk, end } = (await settled(answer, signal)) ?? { chunk: [] };
+    const { chunk, end } = (await resultOrNull(answer, signal)) ?? { chunk: [] };
     found.push(...chunk);
     if (end === undefined || end === from || chunk.some(isFirst)) return found.toReversed();
     from = end;

@@ -1,21 +1,30 @@
-// Converts events, presses of buttons and slash commands to drafts for the gateway. Pure: no network, no clock. It authorizes nobody.
+// Converts events, button presses and slash commands to drafts for the gateway. Pure: no network, no clock. The gateway authorizes senders.
 import type { IncomingFile, InboundAction, InboundDraft } from "../channel.ts";
 import { contactOf, forwardedFrom, invalid, quoteOf, sentAtOf, skipped, type Parsed } from "../parsed.ts";
 import type { Me } from "./api.ts";
 import { MemberEvent, MessageEvent, ReactionEvent, type BlockActions, type File, type SlashCommand } from "./schema.ts";
 import { readableText, withoutMention } from "./text.ts";
 
+/** What the parser knows about the account. */
 export interface ParseContext {
   account: string;
+  /** The bot's own identity. */
   me: Me;
-  /** A message of a channel begins a thread, which is a conversation. */
+  /** Each message in a channel begins a thread, and each thread is a conversation of its own. */
   replyInThread: boolean;
+  /** The display name of a user; undefined when it is not known. */
   nameOf: (id: string) => string | undefined;
 }
 
-/** Subtypes of messages that people write. */
-const written: ReadonlySet<string | undefined> = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
+/** The subtypes of messages that people write; all others are written by Slack or by apps. */
+const userSubtypes: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  "file_share",
+  "thread_broadcast",
+  "me_message",
+]);
 
+/** Parses an event of the Events API. `eventId` makes a repeated delivery of a change recognizable. */
 export function parseEvent(event: { type: string }, eventId: string, context: ParseContext): Parsed {
   if (event.type === "message" || event.type === "app_mention") {
     const parsed = MessageEvent.safeParse(event);
@@ -51,18 +60,20 @@ function externalIdOf(channel: string, ts: string): string {
 function parseMessage(event: MessageEvent, context: ParseContext): Parsed {
   const { me, nameOf } = context;
   const { user, subtype, channel, ts, files = [] } = event;
-  if (!written.has(subtype)) return skipped(`subtype ${subtype ?? ""}`);
+  if (!userSubtypes.has(subtype)) return skipped(`subtype ${subtype ?? ""}`);
   if (event.bot_id !== undefined || user === undefined || user === me.user_id) return skipped("sent by an app");
   const place = placeOf(channel, ts, event.thread_ts, context);
   const mentioned = event.type === "app_mention" || event.text.includes(`<@${me.user_id}`);
-  const own = withoutMention(event.text, me.user_id);
-  const readable = readableText(own.trim() === "" && files.length === 0 ? event.text : own, nameOf);
+  const unmentioned = withoutMention(event.text, me.user_id);
+  // A message that only mentions the agent keeps the mention: it is not empty.
+  const source = unmentioned.trim() === "" && files.length === 0 ? event.text : unmentioned;
+  const ownText = readableText(source, nameOf);
   const shared = event.attachments?.find(({ is_share: isShare }) => isShare === true);
   const sharedText = readableText(shared?.text ?? "", nameOf);
-  // A shared message without a word of its own is forwarded.
-  const text = readable.trim() === "" ? sharedText : readable;
-  const incoming = files.flatMap(fileOf);
-  if (text.trim() === "" && incoming.length === 0) return skipped("no text");
+  // A shared message without own text counts as forwarded, with own text as quoted.
+  const text = ownText.trim() === "" ? sharedText : ownText;
+  const incomingFiles = files.flatMap(fileOf);
+  if (text.trim() === "" && incomingFiles.length === 0) return skipped("no text");
   const author = shared?.author_name;
   return {
     kind: "message",
@@ -73,14 +84,19 @@ function parseMessage(event: MessageEvent, context: ParseContext): Parsed {
       ...place,
       contact: contactOf(user, nameOf(user)),
       addressed: place.direct || mentioned || event.parent_user_id === me.user_id,
-      text: text.trim() === "" ? `[file${incoming[0]?.name === undefined ? "" : `: ${incoming[0].name}`}]` : text,
-      ...(incoming.length === 0 ? {} : { files: incoming }),
+      text: text.trim() === "" ? fileNote(incomingFiles[0]?.name) : text,
+      ...(incomingFiles.length === 0 ? {} : { files: incomingFiles }),
       ...(shared === undefined ? {} : text === sharedText ? forwardedFrom(author) : quoteOf(sharedText, { author })),
     },
   };
 }
 
-/** A file that Slack hosts. Its handle is the address, which is useless without the bot's token. */
+/** The text of a message that consists of files only. */
+function fileNote(name: string | undefined): string {
+  return name === undefined ? "[file]" : `[file: ${name}]`;
+}
+
+/** A file that Slack hosts; none for deleted and external files. Its handle is a URL, which only the bot's token can download. */
 function fileOf({ name, mimetype, size, mode, ...file }: File): IncomingFile[] {
   const handle = file.url_private_download ?? file.url_private;
   if (handle === undefined || handle === null || mode === "tombstone" || mode === "external") return [];
@@ -95,7 +111,7 @@ function parseEdit(event: MessageEvent, eventId: string, context: ParseContext):
   if (changed?.user === undefined || changed.bot_id !== undefined || changed.user === context.me.user_id) {
     return skipped("change of a message of an app");
   }
-  // Slack also reports that it added a preview of a link.
+  // Slack sends the same event when it adds a preview of a link; the text is then unchanged.
   if (!deleted && message?.text === before?.text) return skipped("change without new text");
   const text = readableText(withoutMention(changed.text, context.me.user_id), context.nameOf);
   return {
@@ -112,7 +128,7 @@ function parseEdit(event: MessageEvent, eventId: string, context: ParseContext):
 
 function parseReaction(event: unknown, eventId: string, context: ParseContext): Parsed {
   const parsed = ReactionEvent.safeParse(event);
-  if (!parsed.success) return skipped("reaction to something else than a message");
+  if (!parsed.success) return skipped("reaction to something other than a message");
   const { type, user, reaction, item, item_user: author } = parsed.data;
   const { me } = context;
   if (user === me.user_id) return skipped("own reaction");
@@ -152,8 +168,9 @@ function parseMember(event: unknown, eventId: string, context: ParseContext): Pa
   };
 }
 
-export function parseAction(press: BlockActions, context: ParseContext): InboundAction {
-  const { user, channel, message, actions, trigger_id: trigger } = press;
+/** Parses the press of a button. The input of the action is the button's value. */
+export function parseAction(payload: BlockActions, context: ParseContext): InboundAction {
+  const { user, channel, message, actions, trigger_id: trigger } = payload;
   const place = placeOf(channel.id, message.ts, message.thread_ts, { ...context, replyInThread: false });
   return {
     externalId: `action:${trigger}`,
@@ -164,18 +181,21 @@ export function parseAction(press: BlockActions, context: ParseContext): Inbound
   };
 }
 
-/** `/parley status` and a command that has the agent's own name, such as `/new`, become `/status` and `/new`. */
-export function parseCommand(given: SlashCommand, names: ReadonlySet<string>, context: ParseContext): InboundDraft {
-  const { command, user_id: user, user_name: name, channel_id: channel, trigger_id: trigger } = given;
-  const rest = readableText(given.text, context.nameOf).trim();
-  const [word = ""] = rest.split(/\s/, 1);
-  const named = word.startsWith("/") ? rest : `/${rest}`;
-  const commandText = names.has(`/${word.replace(/^\//, "")}`) ? named : rest;
+/**
+ * Converts a slash command to the text of a message. `/parley status` becomes `/status`. A command with a name of the agent's commands, such
+ * as `/new`, stays as it is. Other text after `/parley` is a plain message. `names`: the agent's commands, with slash.
+ */
+export function parseCommand(payload: SlashCommand, names: ReadonlySet<string>, context: ParseContext): InboundDraft {
+  const { command, user_id: user, user_name: name, channel_id: channel, trigger_id: trigger } = payload;
+  const argumentText = readableText(payload.text, context.nameOf).trim();
+  const [firstWord = ""] = argumentText.split(/\s/, 1);
+  const withSlash = firstWord.startsWith("/") ? argumentText : `/${argumentText}`;
+  const commandText = names.has(`/${firstWord.replace(/^\//, "")}`) ? withSlash : argumentText;
   return {
     externalId: `command:${trigger}`,
     ...placeOf(channel, "", undefined, { ...context, replyInThread: false }),
     contact: contactOf(user, context.nameOf(user) ?? name),
     addressed: true,
-    text: names.has(command) ? `${command} ${rest}`.trim() : commandText === "" ? "/help" : commandText,
+    text: names.has(command) ? `${command} ${argumentText}`.trim() : commandText === "" ? "/help" : commandText,
   };
 }

@@ -11,22 +11,25 @@ import type { Call } from "./api.ts";
 import type { UploadFile } from "./files.ts";
 import { escaped, withoutNotifications } from "./text.ts";
 
-const Sent = z.object({ ts: z.string() });
-/** The length of the text for notifications. */
-const maxFallback = 800;
+const PostedMessage = z.object({ ts: z.string() });
+/** Maximum length of the text that notifications show, in UTF-16 units. */
+const maxNotificationLength = 800;
 
+/** Where a message is sent. */
 export interface Target {
+  /** The id of the Slack channel or direct conversation. */
   channel: string;
+  /** The timestamp of the message that began the thread; undefined outside of threads. */
   threadTs: string | undefined;
 }
 
-/** `<channel>[/<timestamp of the thread>]`; null for any other text. */
+/** Parses the id of a conversation, `<channel>[/<timestamp of the thread>]`; null for any other text. */
 export function targetOf(conversation: string): Target | null {
   const [, channel, threadTs] = /^([CDGU][A-Z0-9]{1,30})(?:\/(\d{1,12}\.\d{1,9}))?$/.exec(conversation) ?? [];
   return channel === undefined ? null : { channel, threadTs };
 }
 
-const notAConversation: SendOutcome = { state: "dropped", reason: "not a Slack conversation" };
+const invalidConversation: SendOutcome = { state: "dropped", reason: "not a Slack conversation" };
 
 /** Sends a text or a file. */
 export async function sendPart(
@@ -36,32 +39,32 @@ export async function sendPart(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const target = targetOf(address.conversation);
-  if (target === null) return notAConversation;
-  const rules = { attempts, pauses: "conversation" } as const;
+  if (target === null) return invalidConversation;
+  const retryRules = { attempts, pauses: "conversation" } as const;
   if (text === null) {
     if (file === undefined) return { state: "dropped", reason: "the message has neither text nor file" };
     const answer = await upload(target, file, signal);
-    return answer.kind === "ok" ? { state: "sent", providerMessageId: null } : outcomeOf(answer, rules);
+    return answer.kind === "ok" ? { state: "sent", providerMessageId: null } : outcomeOf(answer, retryRules);
   }
-  const place = { channel: target.channel, thread_ts: target.threadTs, unfurl_links: false, unfurl_media: false };
-  const answer = await withText(call, "chat.postMessage", place, text, buttonBlocks(actions), signal);
-  return answer.kind === "ok" ? { state: "sent", providerMessageId: answer.result.ts } : outcomeOf(answer, rules);
+  const parameters = { channel: target.channel, thread_ts: target.threadTs, unfurl_links: false, unfurl_media: false };
+  const answer = await callWithText(call, "chat.postMessage", parameters, text, buttonBlocks(actions), signal);
+  return answer.kind === "ok" ? { state: "sent", providerMessageId: answer.result.ts } : outcomeOf(answer, retryRules);
 }
 
-/** Errors that say that nothing is left to do. */
+/** Error codes of operations that have no effect because Slack is already in the requested state. */
 const alreadyDone: Partial<Record<keyof MessageOperations, readonly string[]>> = {
   remove: ["message_not_found"],
   react: ["already_reacted", "no_reaction"],
 };
 
-/** `acknowledgement`: the reaction that this channel uses. */
+/** Edits, deletes and reacts to messages. `acknowledgement`: the name of the reaction that `react` removes for null. */
 export function messageOperations(call: Call, acknowledgement: string): MessageOperations {
   return messageOperationsOf("Slack", {
     messageOf: (conversation, ts) => {
       const channel = targetOf(conversation)?.channel;
       return channel === undefined ? null : { channel, ts };
     },
-    edit: (message, text, signal) => withText(call, "chat.update", message, text, [], signal),
+    edit: (message, text, signal) => callWithText(call, "chat.update", message, text, [], signal),
     remove: (message, signal) => call("chat.delete", message, z.unknown(), signal),
     react: ({ channel, ts: timestamp }, reaction, signal) => {
       const method = reaction === null ? "reactions.remove" : "reactions.add";
@@ -71,18 +74,21 @@ export function messageOperations(call: Call, acknowledgement: string): MessageO
   });
 }
 
-/** Slack renders the Markdown block; `text` is what notifications show. A text that Slack refuses as a block is sent as it is. */
-async function withText(
+/**
+ * Calls `method` with a Markdown block, which Slack renders, and with `text`, which notifications show. If Slack rejects the block, the
+ * call is repeated with plain text; with buttons it is not, because they would be lost.
+ */
+async function callWithText(
   call: Call,
   method: string,
-  place: Record<string, unknown>,
+  parameters: Record<string, unknown>,
   { text, plain }: RenderedText,
   buttons: readonly Record<string, unknown>[],
   signal: AbortSignal,
-): Promise<Answer<z.infer<typeof Sent>>> {
+): Promise<Answer<z.infer<typeof PostedMessage>>> {
   const blocks = [{ type: "markdown", text: withoutNotifications(text) }, ...buttons];
-  const fallback = escaped(plain.slice(0, maxFallback).toWellFormed());
-  const answer = await call(method, { ...place, text: fallback, blocks }, Sent, signal);
+  const notificationText = escaped(plain.slice(0, maxNotificationLength).toWellFormed());
+  const answer = await call(method, { ...parameters, text: notificationText, blocks }, PostedMessage, signal);
   if (answer.kind !== "refused" || !answer.code.startsWith("invalid_blocks") || buttons.length > 0) return answer;
-  return call(method, { ...place, text: escaped(plain), blocks: [] }, Sent, signal);
+  return call(method, { ...parameters, text: escaped(plain), blocks: [] }, PostedMessage, signal);
 }
