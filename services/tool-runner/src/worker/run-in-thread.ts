@@ -1,11 +1,11 @@
-// Runs a job in a thread of its own, which is terminated when it exceeds its time or memory limit: no job can block the service or
-// exhaust its memory. It does not know what a job is.
+// Runs a job in its own worker thread and terminates the thread when the job exceeds its time or memory limit. Then no job can block the
+// service or exhaust its memory. Independent of the kind of job.
 import { Worker } from "node:worker_threads";
 
 export interface ThreadLimits {
-  /** Wall time. */
+  /** Maximum wall time. */
   timeoutMs: number;
-  /** The thread's heap and external buffers, in total. */
+  /** Maximum total size of the thread's heap and external buffers. */
   maxMemoryBytes: number;
 }
 
@@ -20,40 +20,41 @@ export class ThreadLimitError extends Error {
   }
 }
 
-/** Interval of the checks of the thread's memory. */
-const pollMs = 50;
+/** Interval of the memory checks. */
+const memoryCheckMs = 50;
+/** False in a build, whose modules are JavaScript. */
 const isSource = import.meta.url.endsWith(".ts");
 
 /**
- * Sends the job to a new thread and returns its first message. `file`: the thread's module without extension. Rejects with
- * ThreadLimitError, with the signal's reason when it is aborted first, and with the thread's own error.
+ * Sends the job to a new thread and returns the first message from the thread. `moduleUrl`: URL of the thread's module without extension.
+ * Rejects with ThreadLimitError, with the signal's reason if the signal is aborted first, or with the thread's error.
  */
-export async function runInThread<Answer>(
-  file: URL,
+export async function runInThread<Result>(
+  moduleUrl: URL,
   job: unknown,
   { timeoutMs, maxMemoryBytes }: ThreadLimits,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<Result> {
   signal.throwIfAborted();
-  const thread = new Worker(new URL(`${file.href}${isSource ? ".ts" : ".js"}`), {
+  const thread = new Worker(new URL(`${moduleUrl.href}${isSource ? ".ts" : ".js"}`), {
     env: {},
-    // Discards what a parser prints about its input.
+    // Keeps what a parser prints about its input out of the service's log.
     stdout: true,
     stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: Math.ceil(maxMemoryBytes / 1024 / 1024) },
   });
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const { promise, resolve, reject } = Promise.withResolvers<Result>();
   const abort = () => reject(signal.reason);
-  const time = setTimeout(() => reject(new ThreadLimitError("time")), timeoutMs);
-  // The heap limit does not include external buffers.
+  const timeout = setTimeout(() => reject(new ThreadLimitError("time")), timeoutMs);
+  // `resourceLimits` does not include external buffers.
   const checkMemory = async () => {
     // Rejects when the thread has just ended.
-    const heap = await thread.getHeapStatistics().catch(() => undefined);
-    if (heap !== undefined && heap.used_heap_size + heap.external_memory > maxMemoryBytes) {
+    const statistics = await thread.getHeapStatistics().catch(() => undefined);
+    if (statistics !== undefined && statistics.used_heap_size + statistics.external_memory > maxMemoryBytes) {
       reject(new ThreadLimitError("memory"));
     }
   };
-  const memory = setInterval(() => void checkMemory(), pollMs);
+  const memoryChecks = setInterval(() => void checkMemory(), memoryCheckMs);
   thread.once("message", resolve);
   thread.once("error", (error: NodeJS.ErrnoException) =>
     reject(error.code === "ERR_WORKER_OUT_OF_MEMORY" ? new ThreadLimitError("memory") : error),
@@ -64,8 +65,8 @@ export async function runInThread<Answer>(
     thread.postMessage(job);
     return await promise;
   } finally {
-    clearTimeout(time);
-    clearInterval(memory);
+    clearTimeout(timeout);
+    clearInterval(memoryChecks);
     signal.removeEventListener("abort", abort);
     await thread.terminate();
   }
