@@ -1,5 +1,5 @@
-// Markdown to safe HTML. Raw HTML in the text is shown as text, pictures become links, and nothing is loaded from elsewhere. What the
-// parser produces is sanitized as well, so that a mistake in one of the two does not suffice.
+// Converts Markdown to safe HTML. Raw HTML is shown as text and images become links, so that the page loads nothing from other servers. The
+// parser's output is sanitized too: an attack must pass both the parser and the sanitizer.
 import DOMPurify from "dompurify";
 import { Marked, type Token, type Tokens } from "marked";
 
@@ -10,29 +10,29 @@ const allowedAttributes = ["href", "title", "class", "align", "start", "target",
 /** Characters that change the direction of the text around them, or are invisible. */
 const hiddenCharacters = /[\u202A-\u202E\u2066-\u2069\u200E\u200F\u061C\u200B\u2060\uFEFF\u00AD]/g;
 
-/** Replaces characters that could hide or reorder text by a visible name. */
+/** Replaces characters that could hide or reorder text by their code points, such as ⟨U+202E⟩. */
 export function visible(text: string): string {
   return text.replace(
     hiddenCharacters,
-    (each) => `⟨U+${(each.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
+    (character) => `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
   );
 }
 
 function escapeHtml(text: string): string {
-  const names: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-  return text.replace(/[&<>"']/g, (each) => names[each] ?? each);
+  const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }
 
-/** The address if a click on it is harmless, else null. */
-function safeAddress(href: string): string | null {
+/** The URL if its scheme is http, https or mailto, which run no script in the page; else null. */
+function safeUrl(href: string): string | null {
   const trimmed = href.trim();
   return /^(?:https?:\/\/|mailto:)/i.test(trimmed) && URL.canParse(trimmed) ? trimmed : null;
 }
 
-function link(href: string, inner: string): string {
-  const address = safeAddress(href);
-  if (address === null) return `<span class="dead-link">${inner}</span>`;
-  return `<a href="${escapeHtml(address)}" target="_blank" rel="noopener noreferrer nofollow">${inner}</a>`;
+function link(href: string, contentHtml: string): string {
+  const url = safeUrl(href);
+  if (url === null) return `<span class="dead-link">${contentHtml}</span>`;
+  return `<a href="${escapeHtml(url)}" target="_blank" rel="noopener noreferrer nofollow">${contentHtml}</a>`;
 }
 
 const marked = new Marked({
@@ -48,17 +48,18 @@ const marked = new Marked({
   },
 });
 
-/** The blocks of a text: paragraphs, lists, tables, code. */
+/** Parses a text into its top-level blocks: paragraphs, lists, tables, code. */
 export function blocks(text: string): Token[] {
   return marked.lexer(visible(text)).filter(({ type }) => type !== "space");
 }
 
-let purifies = false;
+let isSanitizerConfigured = false;
 
-/** Safe HTML of one block. */
+/** Renders one block as sanitized HTML. Needs a DOM. */
 export function blockHtml(block: Token): string {
-  if (!purifies) {
-    // Once: as an argument of each call it would be parsed each time. Not at the start, because tests without DOM load this file.
+  if (!isSanitizerConfigured) {
+    // Set once, because DOMPurify parses a configuration that is an argument of each call every time. Not set when this module is loaded,
+    // because tests load it without a DOM.
     DOMPurify.setConfig({
       ALLOWED_TAGS: allowedTags,
       ALLOWED_ATTR: allowedAttributes,
@@ -66,7 +67,7 @@ export function blockHtml(block: Token): string {
       ALLOW_ARIA_ATTR: false,
       ADD_URI_SAFE_ATTR: ["target", "rel"],
     });
-    purifies = true;
+    isSanitizerConfigured = true;
   }
   return DOMPurify.sanitize(marked.parser([block]));
 }
