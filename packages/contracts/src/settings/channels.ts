@@ -3,7 +3,7 @@ import { z } from "zod";
 import { channelEntries } from "../channels/index.ts";
 import { secretVariable, type PeoplePolicy } from "../channels/entry.ts";
 import { webhookFormats, webhookSigners } from "../webhooks.ts";
-import { NamedRule } from "./permissions.ts";
+import { SingleToolRule } from "./permissions.ts";
 
 const WebhookSettings = z.strictObject({
   /** Contains the shared secret of the signature. */
@@ -32,7 +32,7 @@ const WebhookSettings = z.strictObject({
    * Calls that a turn of this webhook may make without approval, beyond a guest's rights; also in a tainted turn and in
    * the turn's sub-agents. Permission rules, each with the full name of its tool: `exec(git *)`.
    */
-  allow: z.array(NamedRule).default([]),
+  allow: z.array(SingleToolRule).default([]),
 });
 export type WebhookAccount = z.infer<typeof WebhookSettings>;
 

@@ -14,15 +14,16 @@ export type RuleList = (typeof ruleLists)[number];
  */
 const commandClasses = ["recursive-delete", "block-device-write", "power", "fork-bomb"] as const;
 export type CommandClass = (typeof commandClasses)[number];
-const execNames: ReadonlySet<string> = new Set(["exec", "shell", "bash", "Bash"]);
+/** The names that rules use for the tool `exec`: its own and those of other agents. */
+const execToolNames: ReadonlySet<string> = new Set(["exec", "shell", "bash", "Bash"]);
 
-/** The command class that a rule names; null: it is a pattern. */
+/** The command class that the pattern of a rule names; null if the pattern is not the name of a class. */
 export function commandClassOf(tool: string, pattern: string): CommandClass | null {
-  if (!execNames.has(tool)) return null;
-  return commandClasses.find((each) => pattern === `@${each}`) ?? null;
+  if (!execToolNames.has(tool)) return null;
+  return commandClasses.find((name) => pattern === `@${name}`) ?? null;
 }
 
-/** A parsed rule: a tool name (`*` and `?` allowed) and a pattern for the main argument; null: any call. */
+/** A parsed rule: a tool name, which may contain `*` and `?`, and a pattern for the main argument. A null pattern matches every call. */
 export interface PermissionRule {
   tool: string;
   pattern: string | null;
@@ -30,17 +31,17 @@ export interface PermissionRule {
 
 /**
  * Parses `exec(git *)`, `write(notes/**)`, `mcp__github__*`. In a pattern `*` matches any text (in paths within one name, `**` any
- * names), `?` one character, and `\` escapes the next character. The problem is a predicate that follows the rule's text.
+ * names), `?` one character, and `\` escapes the next character. `problem` continues a sentence that begins with the rule's text.
  */
 export function parsePermissionRule(text: string): { rule: PermissionRule } | { problem: string } {
-  const open = text.indexOf("(");
-  const tool = open < 0 ? text : text.slice(0, open);
+  const parenthesis = text.indexOf("(");
+  const tool = parenthesis < 0 ? text : text.slice(0, parenthesis);
   if (!/^[A-Za-z0-9_*?-]{1,128}$/.test(tool)) {
     return { problem: "must begin with the name of a tool, such as `exec`, `exec(git *)` or `mcp__github__*`" };
   }
-  if (open < 0) return { rule: { tool, pattern: null } };
+  if (parenthesis < 0) return { rule: { tool, pattern: null } };
   if (!text.endsWith(")")) return { problem: "must end with the parenthesis that closes its pattern" };
-  const pattern = text.slice(open + 1, -1);
+  const pattern = text.slice(parenthesis + 1, -1);
   if (pattern.trim() === "") {
     return { problem: `has an empty pattern; \`${tool}\` without parentheses matches every call` };
   }
@@ -48,9 +49,9 @@ export function parsePermissionRule(text: string): { rule: PermissionRule } | { 
     return { problem: `cannot have a pattern: tools of MCP servers are matched only by name, \`${tool}\`` };
   }
   if (/[*?]/.test(tool)) return { problem: "needs the full name of one tool before its pattern" };
-  if (pattern.startsWith("@") && execNames.has(tool) && !commandClasses.some((each) => pattern === `@${each}`)) {
+  if (pattern.startsWith("@") && execToolNames.has(tool) && !commandClasses.some((name) => pattern === `@${name}`)) {
     return {
-      problem: `names an unknown command class; the classes are ${commandClasses.map((each) => `@${each}`).join(", ")}`,
+      problem: `names an unknown command class; the classes are ${commandClasses.map((name) => `@${name}`).join(", ")}`,
     };
   }
   if (/(?<!\\)(?:\\\\)*\\$/.test(pattern)) return { problem: "ends in a backslash that escapes nothing" };
@@ -68,15 +69,15 @@ export const permissionRule = z
   .string()
   .trim()
   .max(2_000)
-  .superRefine((text, check) => {
+  .superRefine((text, context) => {
     const parsed = parsePermissionRule(text);
-    if ("problem" in parsed) check.addIssue({ code: "custom", message: `\`${text}\` ${parsed.problem}` });
+    if ("problem" in parsed) context.addIssue({ code: "custom", message: `\`${text}\` ${parsed.problem}` });
   });
 
-/** A rule for untrusted input: it must name one tool in full. */
-export const NamedRule = permissionRule.superRefine((text, check) => {
+/** An allow rule for untrusted input, such as a webhook's: it must contain the full name of one tool. */
+export const SingleToolRule = permissionRule.superRefine((text, context) => {
   if (!("rule" in parsePermissionRule(text)) || namesOneTool(text)) return;
-  check.addIssue({
+  context.addIssue({
     code: "custom",
     message: `\`${text}\` covers several tools: name each tool a webhook may use in full, such as \`exec(git *)\``,
   });
@@ -120,9 +121,9 @@ export const PermissionSettings = z
     /** A tainted turn needs approval for calls that run programs, send data out, change memory or create jobs (docs/taint.md). */
     taint: z.boolean().default(true),
   })
-  .superRefine((settings, check) => {
+  .superRefine((settings, context) => {
     if (settings.mode !== "bypass" || settings.allow_bypass) return;
-    check.addIssue({ code: "custom", path: ["mode"], message: '"bypass" also needs `allow_bypass = true`' });
+    context.addIssue({ code: "custom", path: ["mode"], message: '"bypass" also needs `allow_bypass = true`' });
   })
   .prefault({});
 export type PermissionSettings = z.infer<typeof PermissionSettings>;

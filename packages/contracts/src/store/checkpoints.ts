@@ -1,18 +1,18 @@
-// Rows of file checkpoints and rewinds. The tool-runner stores the file contents under their hashes.
+// Requests about file checkpoints and rewinds. The store has the rows; the tool-runner has the file contents, by hash.
 import { z } from "zod";
 import { KeptFileSchema, RewindReportSchema } from "../checkpoints.ts";
 import { GrantToken } from "../grants.ts";
 import { Secret } from "./calls.ts";
 import { Empty, storeRequest } from "./shared.ts";
 
-/** Maximum files of one request or reply: with paths of full length they still fit in a bus message. */
+/** Maximum number of files in one request or reply: with paths of maximum length they still fit in a bus message. */
 export const checkpointPageFiles = 150;
 
 /** The captured state of a document: its version, 0 when it did not exist. The store has the content of each version. */
 const KeptDocumentSchema = z.object({ path: z.string(), version: z.number().int().nonnegative() });
 export type KeptDocument = z.infer<typeof KeptDocumentSchema>;
 
-/** The permission to run one rewind of one session, issued by `store.rewind.permit`. FORBIDDEN when it is not valid. */
+/** The permission to run one rewind of one session, issued by `store.rewind.permit`. Requests with an invalid one fail with FORBIDDEN. */
 const RewindPermit = z.object({ rewindId: z.uuid(), secret: Secret });
 export type RewindPermit = z.infer<typeof RewindPermit>;
 
@@ -21,7 +21,7 @@ export const checkpointTrack = storeRequest({
   clients: ["tool-runner"],
   doc: "Record the state of these paths before this user's turn, or this rewind, changed them. The first record of a path counts. NOT_FOUND when there is no such turn or rewind. While another rewind runs, nothing is recorded; `rewinding` tells the caller to retry.",
   input: z.object({
-    /** The call that is about to change the files, which are recorded for its user's turn; or the rewind that is about to. */
+    /** What will change the files: a tool call, whose files are recorded for the user's turn, or a rewind. */
     by: z.union([z.object({ grant: GrantToken }), z.object({ rewind: RewindPermit })]),
     files: z.array(KeptFileSchema).max(checkpointPageFiles),
   }),
@@ -55,13 +55,13 @@ export const checkpointFiles = storeRequest({
   clients: ["tool-runner"],
   doc: "For a rewind: get the state before a turn or rewind of each path that it or anything after it in the session changed, sorted by path, one page at a time. NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
-    /** Determines session and turn; the rewind's own checkpoint does not count. */
+    /** Determines the session and the turn. The checkpoint that the rewind created is ignored. */
     rewind: RewindPermit,
     afterPath: z.string().nullable(),
   }),
   output: z.object({
     files: z.array(KeptFileSchema),
-    /** Only with the first page: changed documents of the store, and their versions before the change. */
+    /** Changed documents of the store, with their versions before the change. Empty except on the first page. */
     documents: z.array(KeptDocumentSchema),
     more: z.boolean(),
   }),
@@ -89,7 +89,7 @@ export const rewindDocument = storeRequest({
   doc: "Restore one document of `store.checkpoint.files`: its earlier version becomes the newest one, with the authors of its lines, or the document is removed if it did not exist. The rewind's checkpoint records the replaced version first. Without a fence, only the outcome is reported. NOT_FOUND for a document that the rewind does not change. FENCED as for `store.rewind.update`.",
   input: z.object({
     rewind: RewindPermit,
-    /** Null: dry run. */
+    /** The number from `store.rewind.begin`; null for a dry run. */
     fence: z.number().int().nullable(),
     path: z.string().max(300),
   }),
@@ -102,6 +102,7 @@ export const rewindBegin = storeRequest({
   doc: "Acquire the workspace for a rewind, for `ttlMs` at a time, and create the rewind's own checkpoint. `busy`: another runner works on this or another rewind. A runner's name before `#` is stable across restarts: a lease of its previous instance is free. CONFLICT while a turn of the session or of its sub-agents runs; NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
     rewind: RewindPermit,
+    /** The name of the tool-runner process, `<replica>#<instance>`. */
     runner: z.string(),
     ttlMs: z.number().int().positive(),
   }),

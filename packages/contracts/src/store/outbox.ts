@@ -1,4 +1,4 @@
-// Outbox rows: claimed before sending, settled after it.
+// Outbox rows: texts and files to send. A gateway claims a row before it sends it and settles the row with the outcome.
 import { z } from "zod";
 import { AttachmentSchema } from "../attachments.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
@@ -9,45 +9,45 @@ export const OutboxRowSchema = z.object({
   turnId: z.string().nullable(),
   ordinal: z.number().int(),
   address: ReplyAddressSchema,
-  /** Empty where the row is an attachment. */
+  /** Empty if the row is an attachment. */
   text: z.string(),
   attachment: AttachmentSchema.nullable(),
-  /** Sent together with the last message of the text. Left out: none. */
+  /** Attachments that are sent with the last message of the text. Left out: none. */
   files: z.array(AttachmentSchema).optional(),
-  /** Left out: none. */
+  /** Buttons below the text. Left out: none. */
   actions: z.array(ActionSchema).optional(),
-  /** Passed to platforms that deduplicate. */
+  /** The same for each attempt to send this message; passed to platforms that deduplicate. */
   idempotencyKey: z.string(),
   attempts: z.number().int(),
-  /** Where the message to send begins in the text, in UTF-16 units of its plain form; left out: at the start. */
+  /** Where the next message begins in the text, in UTF-16 units of the plain text; left out: at the start. */
   position: z.number().int().nonnegative().optional(),
-  /** Messages of this text that were sent. Left out: none. */
+  /** Number of messages of this text that were sent. Left out: none. */
   parts: z.number().int().nonnegative().optional(),
   /** The sender crashed while the message at `position` was in flight, so it may have arrived. Left out: false. */
   interrupted: z.boolean().optional(),
   /** The platform's id of the preview that the first message of this text replaces. An empty text deletes it. Left out: none. */
   replaces: z.string().optional(),
-  /** ISO 8601, UTC. */
+  /** ISO 8601, UTC. After this time the row is dropped. */
   expiresAt: z.string(),
   /** W3C trace context of the turn that sends it; null without tracing. */
   trace: z.string().nullable(),
 });
 export type OutboxRow = z.infer<typeof OutboxRowSchema>;
 
-/** A burst, then one message per interval. */
+/** A limit: `burst` messages at once, then one message per `everyMs`. */
 const SendRate = z.object({ burst: z.number().int().positive(), everyMs: z.number().positive() });
 
-/** The rates of an account, shared by all replicas. */
+/** The limits of an account, shared by all replicas. A conversation has the first limit whose pattern, a regular expression, matches it. */
 export const SendRatesSchema = z.object({
   account: SendRate.optional(),
   conversations: z.array(SendRate.extend({ pattern: z.string() })).optional(),
 });
 
-/** A process of the gateway that sends. */
+/** The gateway process that sends a row. */
 export const OwnerSchema = z.object({
   /** Stable name of the replica, e.g. the pod. */
   replica: z.string(),
-  /** New on every start: rows that a previous instance of this replica left in `sending` are settled at once. */
+  /** New on every start, so that the store settles at once the rows that the replica's previous process left in `sending`. */
   incarnation: z.string(),
 });
 
@@ -87,7 +87,7 @@ export const outboxFind = storeRequest({
     messageId: z.string(),
   }),
   output: z.object({
-    /** As the agent wrote it, truncated to 2,000 characters. */
+    /** The text before it was formatted for the platform, truncated to 2,000 characters. */
     text: z.string().nullable(),
   }),
 });
@@ -148,7 +148,7 @@ export const outboxSettle = storeRequest({
       z.object({
         state: z.literal("sent"),
         providerMessageId: z.string().nullable(),
-        /** The rest of the text begins there and waits for `store.outbox.more`. Left out: nothing is left. */
+        /** The position of the rest of the text, which waits for `store.outbox.more`. Left out: the text is complete. */
         heldAt: z.number().int().positive().optional(),
       }),
       /** One message of the text was sent; the next one begins at `position`. */
@@ -165,9 +165,9 @@ export const outboxSettle = storeRequest({
         reason: z.string(),
         /** What the platform limits; left out: only this text waits. */
         scope: z.enum(["conversation", "account"]).optional(),
-        /** The platform was not called, because of a pause: this is no attempt. Left out: it was called. */
+        /** The platform was not called, because of a pause, so this does not count as an attempt. Left out: it was called. */
         held: z.boolean().optional(),
-        /** The preview cannot be edited: the text is sent as a message of its own. */
+        /** The preview cannot be edited, so the next attempt sends a new message. Left out: the text replaces its preview. */
         withoutPreview: z.boolean().optional(),
       }),
       z.object({ state: z.literal("unknown"), reason: z.string() }),
@@ -192,13 +192,14 @@ export const outboxMore = storeRequest({
   output: z.object({ found: z.boolean() }),
 });
 
+/** The payload of the hint `outbox.ready`: the name of the account. */
 export const outboxReady = z.object({ account: z.string() });
 
-/** The pause begins when the message arrives. */
+/** The payload of the hint `send.paused`. The pause begins when a gateway receives the hint. */
 export const sendPaused = z.object({
   channel: z.string(),
   account: z.string(),
-  /** The one that a call was for. */
+  /** The conversation of the call that the platform rejected. */
   conversation: z.string(),
   scope: z.enum(["conversation", "account"]),
   forMs: z.number().nonnegative(),
