@@ -1,5 +1,5 @@
-// An upgrade of a running cluster and the way back: the replicas of two versions work next to each other on one bus and one database while
-// messages arrive. No message may be lost or doubled in any mixture of both.
+// Upgrades a running cluster and rolls it back: replicas of two versions share one bus and one database while messages arrive. In no
+// combination of versions may a message be lost or answered twice.
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,19 +12,20 @@ import { startChaos, type Chaos } from "./setup.ts";
 import { runTrial } from "./trial.ts";
 import { migrationOf, ReplicaVersions, thisVersion, type Version } from "./versions.ts";
 
-/** The order of docs/deploy.md. Back: the reverse. */
+/** The order that docs/deploy.md prescribes; a rollback uses the reverse order. */
 const upgradeOrder: readonly ServiceName[] = ["store", "tool-runner", "agent-core", "channel-gateway"];
-const replicasEach = 2;
-/** Messages may wait for a restarted leader. */
+/** Replicas of each service. */
+const replicaCount = 2;
+/** Maximum time for a message to be answered. Long, because its turn may wait for a restarted leader. */
 const settleMs = 120_000;
-/** A hand-over of the leader may repeat the model calls of its running turns. */
+/** Maximum repeated model calls per restart: a new leader repeats the calls of running turns. */
 const repeatsPerRestart = 40;
 
 export interface UpgradeOptions {
   from: Version;
-  /** How long each mixture of versions works, in seconds; there are eight. */
+  /** How long the cluster runs with each of the eight combinations of versions, in seconds. */
   dwellSeconds: number;
-  /** Plain messages a second, in addition to the trials. */
+  /** Messages per second, in addition to those of the trials. */
   rate: number;
   report: (line: string) => void;
 }
@@ -33,7 +34,7 @@ interface UpgradeReport {
   problems: string[];
   messages: number;
   trials: number;
-  /** Requests that were refused or broken off and therefore repeated with the same key. */
+  /** Requests that failed and were repeated with the same idempotency key. */
   repeated: number;
   /** The longest time between two accepted messages, in milliseconds. */
   longestGapMs: number;
@@ -41,6 +42,7 @@ interface UpgradeReport {
   unknown: number;
 }
 
+/** Runs the upgrade and the rollback under load, and checks that no message was lost or answered twice. */
 export async function runUpgrade({ from, dwellSeconds, rate, report }: UpgradeOptions): Promise<UpgradeReport> {
   await using cleanup = new Cleanup();
   const versions = new ReplicaVersions(await temporaryFolder(cleanup));
@@ -51,10 +53,10 @@ export async function runUpgrade({ from, dwellSeconds, rate, report }: UpgradeOp
   const stopping = new AbortController();
   const load = sendMessages(chaos, rate, stopping.signal);
   const trials = repeatTrials(chaos, stopping.signal);
-  // Both are awaited below; an earlier failure must not count as an unhandled rejection.
-  for (const work of [load, trials]) work.catch(() => undefined);
-  const running = Promise.race([load, trials]).then(() => undefined);
-  running.catch(() => undefined);
+  // Both are awaited only at the end; without these handlers, an earlier failure would end the process as an unhandled rejection.
+  for (const task of [load, trials]) task.catch(() => undefined);
+  const loadFailure = Promise.race([load, trials]).then(() => undefined);
+  loadFailure.catch(() => undefined);
 
   const log = join(chaos.cluster.home, "logs", "migrate-again.log");
   await migrate(
@@ -64,51 +66,51 @@ export async function runUpgrade({ from, dwellSeconds, rate, report }: UpgradeOp
     stopping.signal,
   );
   report("the database has the schema of this tree");
-  const roll = async (service: ServiceName, to: Version): Promise<void> => {
-    for (let number = 1; number <= replicasEach; number += 1) {
+  const upgradeService = async (service: ServiceName, to: Version): Promise<void> => {
+    for (let number = 1; number <= replicaCount; number += 1) {
       await versions.assign(service, number, to);
-      await Promise.race([chaos.cluster.restart(service, number), running]);
-      // Half of the replicas first: both versions share the work.
-      await Promise.race([delay((dwellSeconds * 1_000) / replicasEach), running]);
+      await Promise.race([chaos.cluster.restart(service, number), loadFailure]);
+      // Between two replicas of a service, both versions share its work.
+      await Promise.race([delay((dwellSeconds * 1_000) / replicaCount), loadFailure]);
     }
     report(`${service}: ${to.name}`);
   };
-  for (const service of upgradeOrder) await roll(service, thisVersion);
-  for (const service of upgradeOrder.toReversed()) await roll(service, from);
+  for (const service of upgradeOrder) await upgradeService(service, thisVersion);
+  for (const service of upgradeOrder.toReversed()) await upgradeService(service, from);
   stopping.abort();
-  const [sent, played] = await Promise.all([load, trials]);
+  const [sent, trialResults] = await Promise.all([load, trials]);
 
-  const restarts = 2 * replicasEach;
-  // A busy machine still works on the last messages; the invariants hold once these are settled.
-  const lost = await unsettled(chaos, sent.ids);
-  const found = await violations(chaos, restarts * repeatsPerRestart);
+  const restarts = 2 * replicaCount;
+  // The invariants hold only when the last messages are settled, which takes longer on a busy machine.
+  const lost = await lostMessages(chaos, sent.ids);
+  const violated = await violations(chaos, restarts * repeatsPerRestart);
   return {
-    problems: [...lost, ...played.problems, ...found.map(({ invariant, what }) => `${invariant}: ${what}`)],
+    problems: [...lost, ...trialResults.problems, ...violated.map(({ invariant, what }) => `${invariant}: ${what}`)],
     messages: sent.ids.length,
-    trials: played.count,
+    trials: trialResults.count,
     repeated: sent.repeated,
     longestGapMs: sent.longestGapMs,
     staleWrites: await staleWrites(chaos),
-    unknown: played.unknown,
+    unknown: trialResults.unknown,
   };
 }
 
 function* eachReplica(): Generator<[ServiceName, number]> {
-  for (const service of services) for (let number = 1; number <= replicasEach; number += 1) yield [service, number];
+  for (const service of services) for (let number = 1; number <= replicaCount; number += 1) yield [service, number];
 }
 
-interface Sent {
+interface SentMessages {
   /** Message ids with the text that each one requests. */
   ids: { id: string; text: string }[];
   repeated: number;
   longestGapMs: number;
 }
 
-/** Sends plain messages until the signal; each is repeated with its key until a gateway accepts it. */
-async function sendMessages(chaos: Chaos, rate: number, stop: AbortSignal): Promise<Sent> {
-  const sent: Sent = { ids: [], repeated: 0, longestGapMs: 0 };
+/** Sends messages at a constant rate until the signal. Each is repeated with its idempotency key until a gateway accepts it. */
+async function sendMessages(chaos: Chaos, rate: number, stop: AbortSignal): Promise<SentMessages> {
+  const sent: SentMessages = { ids: [], repeated: 0, longestGapMs: 0 };
   let acceptedAt = performance.now();
-  const one = async (number: number): Promise<void> => {
+  const sendOne = async (number: number): Promise<void> => {
     const text = `plain ${number} ${randomUUID().slice(0, 8)}`;
     const body = JSON.stringify({ conversation: `plain-${number % 10}`, text: `say: ${text}` });
     for (;;) {
@@ -133,37 +135,37 @@ async function sendMessages(chaos: Chaos, rate: number, stop: AbortSignal): Prom
       await delay(50);
     }
   };
-  const open: Promise<void>[] = [];
+  const requests: Promise<void>[] = [];
   for (let number = 0; !stop.aborted; number += 1) {
-    open.push(one(number));
+    requests.push(sendOne(number));
     await delay(1_000 / rate);
   }
-  await Promise.all(open);
+  await Promise.all(requests);
   return sent;
 }
 
-interface Played {
+interface TrialResults {
   count: number;
   problems: string[];
   unknown: number;
 }
 
-/** The restarts are the fault: every answer must be exact. */
+/** The fault of these trials. It crashes no turn, so every answer must be exact. */
 const upgrade: Fault = { name: "upgrade", crashesTurn: false };
 
-async function repeatTrials(chaos: Chaos, stop: AbortSignal): Promise<Played> {
-  const played: Played = { count: 0, problems: [], unknown: 0 };
+async function repeatTrials(chaos: Chaos, stop: AbortSignal): Promise<TrialResults> {
+  const results: TrialResults = { count: 0, problems: [], unknown: 0 };
   while (!stop.aborted) {
     const { lost, doubled, unknown } = await runTrial(chaos, upgrade);
-    played.count += 1;
-    played.unknown += unknown;
-    played.problems.push(...lost.map((what) => `lost: ${what}`), ...doubled.map((what) => `doubled: ${what}`));
+    results.count += 1;
+    results.unknown += unknown;
+    results.problems.push(...lost.map((what) => `lost: ${what}`), ...doubled.map((what) => `doubled: ${what}`));
   }
-  return played;
+  return results;
 }
 
 /** Messages whose turn did not end with the requested answer. */
-async function unsettled(chaos: Chaos, ids: Sent["ids"]): Promise<string[]> {
+async function lostMessages(chaos: Chaos, ids: SentMessages["ids"]): Promise<string[]> {
   const problems: string[] = [];
   for (const { id, text } of ids) {
     const turn = await chaos.client.settled(id, settleMs);

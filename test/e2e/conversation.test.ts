@@ -1,5 +1,5 @@
 // Conversations with tools over every HTTP interface, on four real processes, with a model that has Anthropic's wire format and
-// refuses what the real API would refuse.
+// rejects the requests that the real API would reject.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -30,8 +30,8 @@ after(async () => {
   await cleanup[Symbol.asyncDispose]();
 });
 
-/** Fails the test when the cluster was not started with a model. */
-function scripted() {
+/** The test model and the record of its requests. Fails the test when the cluster was not started with a model. */
+function testModel() {
   assert.ok(cluster.scripted !== undefined && cluster.strict !== undefined);
   return { model: cluster.scripted, strict: cluster.strict };
 }
@@ -39,7 +39,7 @@ function scripted() {
 describe("OpenAI client", () => {
   const openai = () => new OpenAI({ baseURL: `${cluster.httpUrl}/v1`, apiKey: cluster.token, maxRetries: 0 });
 
-  test("streams an answer in pieces, with usage at the end, when the turn used tools", async () => {
+  test("streams an answer in chunks, with usage at the end, when the turn used tools", async () => {
     const stream = await openai().chat.completions.create({
       model: "parley",
       user: "openai-stream",
@@ -54,17 +54,17 @@ describe("OpenAI client", () => {
       ],
     });
     const chunks: string[] = [];
-    let finish: string | null | undefined;
-    let tokens = 0;
+    let finishReason: string | null | undefined;
+    let totalTokens = 0;
     for await (const chunk of stream) {
       chunks.push(chunk.choices[0]?.delta.content ?? "");
-      finish ??= chunk.choices[0]?.finish_reason;
-      tokens += chunk.usage?.total_tokens ?? 0;
+      finishReason ??= chunk.choices[0]?.finish_reason;
+      totalTokens += chunk.usage?.total_tokens ?? 0;
     }
     assert.equal(chunks.join("").trim(), "the file says forty-two");
-    assert.ok(chunks.filter((chunk) => chunk !== "").length > 1, "streamed in one piece");
-    assert.equal(finish, "stop");
-    assert.ok(tokens > 0);
+    assert.ok(chunks.filter((chunk) => chunk !== "").length > 1, "the answer was sent as one chunk");
+    assert.equal(finishReason, "stop");
+    assert.ok(totalTokens > 0);
     assert.equal(await readFile(join(cluster.home, "workspace", "a.txt"), "utf8"), "forty-two");
   });
 
@@ -78,9 +78,9 @@ describe("OpenAI client", () => {
     await ask("say: one");
     const second = await ask("say: two");
     assert.equal(second.choices[0]?.message.content, "two");
-    const last = scripted().strict.requests.at(-1);
+    const lastRequest = testModel().strict.requests.at(-1);
     assert.deepEqual(
-      last?.messages.map((message: { role: string }) => message.role),
+      lastRequest?.messages.map((message: { role: string }) => message.role),
       ["user", "assistant", "user"],
     );
   });
@@ -113,25 +113,26 @@ test("answers parallel tool calls in call order when curl is the client", async 
     .object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })) })
     .parse(JSON.parse(stdout));
   assert.equal(answer.choices[0]?.message.content, "looked");
-  const last = scripted().strict.requests.at(-1)?.messages ?? [];
-  const asked = last[1]?.content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []));
-  const answered = last[2]?.content.flatMap((block) =>
+  const messages = testModel().strict.requests.at(-1)?.messages ?? [];
+  const callIds = messages[1]?.content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []));
+  const resultIds = messages[2]?.content.flatMap((block) =>
     block.type === "tool_result" ? [(block as { tool_use_id: string }).tool_use_id] : [],
   );
-  assert.equal(asked?.length, 3);
-  assert.deepEqual(answered, asked);
+  assert.equal(callIds?.length, 3);
+  assert.deepEqual(resultIds, callIds);
 });
 
 // design: 003.43, 004.18c
 test("streams text, tools and the end over a WebSocket, and resumes by sequence number", async () => {
-  // Uses an existing session: deltas are live only, so a client may miss those of a session that is being created.
+  // Uses an existing session: deltas are sent only live, so a client can miss those of a session that is being created.
   await client.ask("say: hello", "ws");
-  const before = 3;
+  // The sequence number of the last event of this turn.
+  const afterSeq = 3;
   const first = await connect();
-  const key = randomUUID();
-  first.send({ type: "subscribe", session: "http:default:ws", after: before });
+  const id = randomUUID();
+  first.send({ type: "subscribe", session: "http:default:ws", after: afterSeq });
   await first.subscribed;
-  first.send({ type: "message", id: key, conversation: "ws", text: "think: let me see\ntool: ls {}\nthen\nsay: seen" });
+  first.send({ type: "message", id, conversation: "ws", text: "think: let me see\ntool: ls {}\nthen\nsay: seen" });
   const events = await first.until((event) => event.type === "turn.finished");
   const types = events.map((event) => event.type);
   for (const type of [
@@ -144,15 +145,15 @@ test("streams text, tools and the end over a WebSocket, and resumes by sequence 
   ] as const) {
     assert.ok(types.includes(type), `${type} is missing from ${types.join()}`);
   }
-  const durable = events.filter((event) => "seq" in event);
+  const storedEvents = events.filter((event) => "seq" in event);
   first.close();
 
   const second = await connect();
-  second.send({ type: "subscribe", session: "http:default:ws", after: before + 1 });
+  second.send({ type: "subscribe", session: "http:default:ws", after: afterSeq + 1 });
   const replayed = await second.until((event) => event.type === "turn.finished");
   assert.deepEqual(
     replayed.filter((event) => "seq" in event),
-    durable.filter((event) => event.seq > before + 1),
+    storedEvents.filter((event) => event.seq > afterSeq + 1),
   );
   second.close();
 });
@@ -160,9 +161,9 @@ test("streams text, tools and the end over a WebSocket, and resumes by sequence 
 describe("model errors and interruptions", () => {
   test("sends thinking back unchanged, with its signature", async () => {
     await client.ask("think: a secret thought\ntool: ls {}\nthen\nsay: done", "thinking");
-    const last = scripted().strict.requests.at(-1);
-    const thought = last?.messages[1]?.content[0];
-    assert.deepEqual(thought, {
+    const lastRequest = testModel().strict.requests.at(-1);
+    const thinkingBlock = lastRequest?.messages[1]?.content[0];
+    assert.deepEqual(thinkingBlock, {
       type: "thinking",
       thinking: "a secret thought",
       signature: Buffer.from("a secret thought").toString("base64"),
@@ -170,14 +171,14 @@ describe("model errors and interruptions", () => {
   });
 
   test("repeats the call and answers when the model is overloaded (529)", async () => {
-    const before = scripted().strict.requests.length;
-    scripted().model.failNext({ status: 529 });
+    const requestsBefore = testModel().strict.requests.length;
+    testModel().model.failNext({ status: 529 });
     assert.equal(await client.ask("say: recovered", "overload"), "recovered");
-    assert.equal(scripted().strict.requests.length, before + 2);
+    assert.equal(testModel().strict.requests.length, requestsBefore + 2);
   });
 
   test("repeats the call and discards the partial answer when the stream breaks", async () => {
-    scripted().model.failNext({ cutAfterChunks: 4 });
+    testModel().model.failNext({ cutAfterChunks: 4 });
     const text = "a long answer that is certainly cut somewhere in its middle";
     assert.equal(await client.ask(`say: ${text}`, "cut"), text);
     const session = await client.fetch("/api/sessions/http:default:cut");
@@ -193,13 +194,13 @@ describe("model errors and interruptions", () => {
   });
 
   test("tells the person what to do when the provider refuses the key", async () => {
-    scripted().model.failNext({ status: 401 });
+    testModel().model.failNext({ status: 401 });
     await assert.rejects(client.ask("say: never", "key"), /502.*ANTHROPIC_API_KEY/);
   });
 
   test("returns an error to the model and continues when a tool or its arguments are invalid", async () => {
     assert.equal(await client.ask('tool: teleport {}\ntool: read {"pfad":1}\nthen\nsay: I see', "unknown"), "I see");
-    const results = scripted().strict.requests.at(-1)?.messages[2]?.content ?? [];
+    const results = testModel().strict.requests.at(-1)?.messages[2]?.content ?? [];
     assert.match(JSON.stringify(results[0]), /exec.*glob.*grep/);
     assert.match(JSON.stringify(results[1]), /path/);
   });
@@ -211,7 +212,7 @@ test("ends a running turn and its tool at once when the person sends /stop", asy
     conversation: "stop",
   });
   await pollUntil(async () => (await client.messageState(messageId)).turn?.modelSteps === 1, "the first step");
-  const begin = performance.now();
+  const stoppedAt = performance.now();
   const response = await client.fetch("/api/messages", {
     method: "POST",
     body: JSON.stringify({ conversation: "stop", text: "/stop" }),
@@ -220,12 +221,13 @@ test("ends a running turn and its tool at once when the person sends /stop", asy
   const turn = await client.settled(messageId);
   assert.equal(turn.state, "cancelled");
   const messages = await client.fetch(`/api/sessions/${turn.sessionId}/messages?after=0`);
-  const said = (await messages.text()).split("I am looking.").length - 1;
+  const occurrences = (await messages.text()).split("I am looking.").length - 1;
   // Once in the user's message, once in the model's text before the stop.
-  assert.equal(said, 2, "what was said before the tool is kept once");
-  assert.ok(performance.now() - begin < 5_000);
+  assert.equal(occurrences, 2, "the text before the tool call is stored once");
+  assert.ok(performance.now() - stoppedAt < 5_000);
 });
 
+/** A WebSocket connection to the gateway. */
 interface Connection {
   send(frame: object): void;
   /** Resolves when the first subscription is active. */
@@ -260,13 +262,13 @@ async function connect(): Promise<Connection> {
     subscribed: subscribed.promise,
     until: (matches) =>
       new Promise((resolve) => {
-        const look = () => {
+        const resolveIfMatched = () => {
           if (!events.some(matches)) return;
-          listeners.delete(look);
+          listeners.delete(resolveIfMatched);
           resolve(events);
         };
-        listeners.add(look);
-        look();
+        listeners.add(resolveIfMatched);
+        resolveIfMatched();
       }),
     close: () => socket.close(),
   };

@@ -1,10 +1,10 @@
-// The size of the request of an empty turn, as the model endpoint receives it.
+// The size of the model request of the first turn of a session, as the model endpoint receives it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
 import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
-/** Bytes; the popular peer sends 12 KB. */
+/** A widely used agent of the same kind sends 12 KB. */
 const maxRequestBytes = 12 * 1024;
 
 const cleanup = new Cleanup();
