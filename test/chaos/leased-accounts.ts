@@ -1,4 +1,4 @@
-// Leased accounts of seven platforms, each with one person who writes to it.
+// Accounts of seven platforms whose connections gateways lease, each with one person who writes to it.
 import {
   startDiscordPeer,
   startIi,
@@ -14,47 +14,48 @@ import {
 export interface LeasedAccount {
   channel: string;
   name: string;
-  /** Its table in the settings, without previews: then a message that the platform shows is an answer. */
+  /** The account's table in the settings. It turns previews off, so that each message of the account is an answer. */
   settings: string;
   env: Record<string, string>;
-  /** Resolves when the platform has the message. */
+  /** Sends a message as the person. Resolves when the platform has it. */
   say: (text: string) => unknown;
-  /** Resolves when a gateway receives what is written from now on. */
+  /** Resolves when a gateway will receive all messages that the person sends from now on. */
   connected: () => Promise<unknown>;
-  /** The answers that the person has seen, in order; of an e-mail, the text of the message or the title of the command it answers. */
-  sent: () => string[] | Promise<string[]>;
-  /** The messages and the titles of the sessions that its person has asked for, in order. */
-  written: string[];
+  /** The answers that the person has received, in order. For e-mail: only the answered text or session title of each. */
+  answers: () => string[] | Promise<string[]>;
+  /** The texts that the person has requested as answers, in order. */
+  requested: string[];
+  /** The titles of the sessions that the person has begun, in order. */
   titles: string[];
-  /** The shortest time between two messages, where the rate of answers is limited. */
+  /** Minimum time between two messages of the person; left out if the platform does not limit answers. */
   minWriteMs?: number;
 }
 
-/** Starts a person and an account of one platform. */
-type StartAccount = (name: string, index: number) => Promise<Omit<LeasedAccount, "name" | "written" | "titles">>;
+/** Creates an account of one platform and a person who writes to it. */
+type StartAccount = (name: string, index: number) => Promise<Omit<LeasedAccount, "name" | "requested" | "titles">>;
 
 const platforms = { telegram, slack, discord, signal, irc, matrix, email };
 const platformNames: readonly string[] = Object.keys(platforms);
 
-/** Starts `count` accounts, as many on each of the platforms as on the others. `only`: names of platforms; default: all. */
+/** Starts `count` accounts, in turn on each platform. `only`: the names of the platforms; default: all. */
 export async function startAccounts(
   count: number,
   cleanup: Cleanup,
   only: readonly string[] = platformNames,
 ): Promise<LeasedAccount[]> {
-  const starts: StartAccount[] = [];
-  for (const [platform, open] of Object.entries(platforms))
-    if (only.includes(platform)) starts.push(await open(cleanup));
-  const starting = Array.from({ length: count }, async (_, index) => {
+  const starters: StartAccount[] = [];
+  for (const [platform, createStarter] of Object.entries(platforms))
+    if (only.includes(platform)) starters.push(await createStarter(cleanup));
+  const accounts = Array.from({ length: count }, async (_, index) => {
     const name = `bot${index}`;
-    const start = starts[index % starts.length];
+    const start = starters[index % starters.length];
     if (start === undefined) throw new Error(`name at least one platform of ${platformNames.join(", ")}`);
-    return { ...(await start(name, index)), name, written: [], titles: [] };
+    return { ...(await start(name, index)), name, requested: [], titles: [] };
   });
-  return Promise.all(starting);
+  return Promise.all(accounts);
 }
 
-function tableOf(channel: string, name: string, settings: object): string {
+function settingsTable(channel: string, name: string, settings: object): string {
   const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
   return [`[channels.${channel}.${name}]`, "preview = false", ...lines, ""].join("\n");
 }
@@ -68,12 +69,12 @@ function telegram(cleanup: Cleanup): StartAccount {
     const settings = { token_env: variableOf(name), api_root: peer.url, owners: ["42"] };
     return {
       channel: "telegram",
-      settings: tableOf("telegram", name, settings),
+      settings: settingsTable("telegram", name, settings),
       env: { [variableOf(name)]: peer.token },
       say: (text) => peer.say(text),
-      // Telegram keeps messages for a day.
+      // Telegram delivers messages of the last day, so no connection is needed.
       connected: () => Promise.resolve(),
-      sent: () => peer.sent.map(({ text }) => text),
+      answers: () => peer.sent.map(({ text }) => text),
     };
   };
 }
@@ -86,11 +87,11 @@ function slack(cleanup: Cleanup): StartAccount {
     const settings = { token_env: bot, app_token_env: app, api_root: peer.url, owners: ["U0ANN"] };
     return {
       channel: "slack",
-      settings: tableOf("slack", name, settings),
+      settings: settingsTable("slack", name, settings),
       env: { [bot]: peer.tokens.bot, [app]: peer.tokens.app },
       say: (text) => peer.say(text),
       connected: () => peer.untilConnected(),
-      sent: () => peer.sent.map(({ text }) => text),
+      answers: () => peer.sent.map(({ text }) => text),
     };
   };
 }
@@ -102,16 +103,16 @@ function discord(cleanup: Cleanup): StartAccount {
     const settings = { token_env: variableOf(name), api_root: peer.url, owners: [peer.people.ann] };
     return {
       channel: "discord",
-      settings: tableOf("discord", name, settings),
+      settings: settingsTable("discord", name, settings),
       env: { [variableOf(name)]: peer.token },
       say: (text) => peer.say(text),
       connected: () => peer.until("a session", () => (peer.gateway.connected > 0 ? true : null)),
-      sent: () => peer.sent.map(({ content }) => content),
+      answers: () => peer.sent.map(({ content }) => content),
     };
   };
 }
 
-/** Its daemon numbers events and repeats those that a killed gateway has not stored. */
+/** Signal's daemon numbers its events and repeats those that a killed gateway has not stored. */
 function signal(cleanup: Cleanup): StartAccount {
   return async (name) => {
     const peer = await startSignalPeer({ numbersEvents: true });
@@ -119,17 +120,17 @@ function signal(cleanup: Cleanup): StartAccount {
     const settings = { number: peer.number, daemon_url: peer.url, owners: [peer.ann.uuid] };
     return {
       channel: "signal",
-      settings: tableOf("signal", name, settings),
+      settings: settingsTable("signal", name, settings),
       env: {},
       say: (text) => peer.say(text),
-      // The daemon fetches messages when somebody reads its events.
+      // The daemon keeps messages until a gateway reads its events, so no connection is needed.
       connected: () => Promise.resolve(),
-      sent: () => peer.sent.map(({ text }) => text),
+      answers: () => peer.sent.map(({ text }) => text),
     };
   };
 }
 
-/** One server; each account has a channel, whose history contains what was written while nobody was there. */
+/** One server for all accounts. Each account has a channel, whose history has the messages sent while no gateway was connected. */
 async function irc(cleanup: Cleanup): Promise<StartAccount> {
   const server = await startInspIrcd({ history: true });
   cleanup.add(() => server.stop());
@@ -140,18 +141,19 @@ async function irc(cleanup: Cleanup): Promise<StartAccount> {
     const settings = { host: server.host, port: server.port, tls: false, nick: name, groups: [group], owners: [nick] };
     return {
       channel: "irc",
-      settings: tableOf("irc", name, settings),
+      settings: settingsTable("irc", name, settings),
       env: {},
       say: (text) => ann.say(group, `${name}: ${text}`),
       connected: () =>
         ann.until(group, (lines) => lines.some(({ text }) => text.includes(`${name}(`) && /joined/.test(text))),
       // An answer begins with the nick of its addressee.
-      sent: () => ann.lines(group).flatMap((line) => (line.nick === name ? [line.text.replace(`${nick}: `, "")] : [])),
+      answers: () =>
+        ann.lines(group).flatMap((line) => (line.nick === name ? [line.text.replace(`${nick}: `, "")] : [])),
     };
   };
 }
 
-/** One homeserver; each account has a room with its person. */
+/** One homeserver for all accounts. Each account has a room with its person. */
 async function matrix(cleanup: Cleanup): Promise<StartAccount> {
   const synapse = await startSynapse();
   cleanup.add(async () => synapse[Symbol.asyncDispose]());
@@ -161,12 +163,12 @@ async function matrix(cleanup: Cleanup): Promise<StartAccount> {
     const settings = { homeserver: synapse.url, token_env: variableOf(name), owners: [ann.userId] };
     return {
       channel: "matrix",
-      settings: tableOf("matrix", name, settings),
+      settings: settingsTable("matrix", name, settings),
       env: { [variableOf(name)]: account.token },
       say: (text) => ann.say(room, text),
       connected: () => ann.untilJoined(room, account.userId),
-      sent: async () => (await ann.messagesOf(room, account.userId)).map(({ content }) => String(content["body"])),
-      // Answers are limited to one in 5 s.
+      answers: async () => (await ann.messagesOf(room, account.userId)).map(({ content }) => String(content["body"])),
+      // The account sends one answer in 5 s.
       minWriteMs: 800,
     };
   };
@@ -191,16 +193,16 @@ function email(cleanup: Cleanup): StartAccount {
       password_env: variableOf(name),
       owners: [`ann@${peer.domain}`],
     };
-    const answer = new RegExp(`\\b(?:${name} \\d+|new-${name}-\\d+)\\b`);
+    const answerText = new RegExp(`\\b(?:${name} \\d+|new-${name}-\\d+)\\b`);
     return {
       channel: "email",
-      settings: tableOf("email", name, settings),
+      settings: settingsTable("email", name, settings),
       env: { [variableOf(name)]: peer.password },
       say: (text) => peer.write({ subject: "", body: text }),
-      // Its cursor tells: mail from before the first connection is not read.
+      // `leases.ts` waits for the stored cursor instead: mail from before the first connection is not read.
       connected: () => Promise.resolve(),
-      sent: () => peer.mails("ann").flatMap((mail) => answer.exec(mail)?.[0] ?? []),
-      // One person gets ten answers, then one a minute.
+      answers: () => peer.mails("ann").flatMap((mail) => answerText.exec(mail)?.[0] ?? []),
+      // The account sends ten answers to one person, then one per minute.
       minWriteMs: 4_800,
     };
   };

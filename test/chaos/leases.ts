@@ -115,7 +115,7 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
   );
   return {
     problems,
-    messages: bots.reduce((sum, { written }) => sum + written.length, 0),
+    messages: bots.reduce((sum, { requested }) => sum + requested.length, 0),
     faults,
     idlePerSecond,
     takeovers: takeovers.toSorted((one, other) => one.durationMs - other.durationMs),
@@ -124,15 +124,15 @@ export async function runLeases(options: LeaseRun, report: (line: string) => voi
 }
 
 async function write(account: LeasedAccount, isFinished: () => boolean): Promise<void> {
-  const { name, say, written, titles, minWriteMs: everyMs = writeEveryMs } = account;
+  const { name, say, requested, titles, minWriteMs: everyMs = writeEveryMs } = account;
   while (!isFinished()) {
     if (randomInt(commandEvery) === 0) {
       const title = `new-${name}-${titles.length}`;
       titles.push(title);
       await say(`/new ${title}`);
     } else {
-      const text = `${name} ${written.length}`;
-      written.push(text);
+      const text = `${name} ${requested.length}`;
+      requested.push(text);
       await say(`say: ${text}`);
     }
     await delay(everyMs + randomInt(accounts * everyMs));
@@ -244,12 +244,12 @@ async function joinAndLeave(
   return isShared(counts) ? [] : [`gateways held ${counts.join(", ")} accounts ${tookMs} ms after one joined`];
 }
 
-/** Commands whose answers their people have not seen once, or that had their effect several times. */
+/** Commands that were not answered exactly once, or that had their effect several times. */
 async function commandProblems(bots: readonly LeasedAccount[], sql: Client): Promise<string[]> {
   const { rows } = await sql.query<{ body: string }>("SELECT body FROM parley.outbox WHERE state = 'unknown'");
-  const answers = await Promise.all(
-    bots.map(async ({ channel, titles, sent }) => {
-      const texts = await sent();
+  const problems = await Promise.all(
+    bots.map(async ({ channel, titles, answers }) => {
+      const texts = await answers();
       return titles.flatMap((title) => {
         const isOfTitle = (text: string) => text.split(/[^\w-]/).includes(title);
         const count = texts.filter(isOfTitle).length;
@@ -261,7 +261,7 @@ async function commandProblems(bots: readonly LeasedAccount[], sql: Client): Pro
   const { rows: twice } = await sql.query<{ title: string }>(
     "SELECT title FROM parley.sessions WHERE title LIKE 'new-%' GROUP BY title HAVING count(*) > 1",
   );
-  return [...answers.flat(), ...twice.map(({ title }) => `several sessions were opened by /new ${title}`)];
+  return [...problems.flat(), ...twice.map(({ title }) => `several sessions were opened by /new ${title}`)];
 }
 
 /** Waits for the last answers; returns what was lost, doubled or out of order. */
@@ -273,7 +273,7 @@ async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<str
             + (SELECT count(*) FROM parley.outbox WHERE state IN ('pending', 'sending')) AS open`,
     );
     const counts = await Promise.all(bots.map(async (bot) => (await answersOf(bot)).length));
-    const answered = bots.every(({ written }, index) => (counts[index] ?? 0) >= written.length);
+    const answered = bots.every(({ requested }, index) => (counts[index] ?? 0) >= requested.length);
     const isFinished = answered && Number(rows[0]?.open) === 0 && (await commandProblems(bots, sql)).length === 0;
     if (isFinished || performance.now() > deadline) break;
     await delay(200);
@@ -287,16 +287,16 @@ async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<str
   );
   const stored = inbox.map((row) => ({ ...row, text: /say: (\S+ \d+)/.exec(row.text)?.[1] ?? "" }));
   const seen = await Promise.all(bots.map(answersOf));
-  return bots.flatMap(({ channel, name, written }, index) => {
+  return bots.flatMap(({ channel, name, requested }, index) => {
     const doubtful = new Set(rows.filter(({ account }) => account === name).map(({ body }) => body));
     const answers = seen[index] ?? [];
-    const lost = written.filter(
+    const lost = requested.filter(
       (text) => !answers.includes(text) && ![...doubtful].some((body) => body.includes(text)),
     );
     const doubled = answers.filter((text, at) => answers.indexOf(text) !== at);
     // Slack delivers an event that was not acknowledged after later ones, so there the order is that of the inbox.
     const own = stored.filter(({ account }) => account === name);
-    const expected = channel === "slack" ? own.map(({ text }) => text) : written;
+    const expected = channel === "slack" ? own.map(({ text }) => text) : requested;
     return [
       ...lost.map((text) => `lost on ${channel}: ${text}`),
       ...doubled.map((text) => `doubled on ${channel}: ${text}`),
@@ -305,8 +305,8 @@ async function settled(bots: readonly LeasedAccount[], sql: Client): Promise<str
   });
 }
 
-/** The answers to messages that the account's person has seen, without those to commands. */
-async function answersOf({ name, sent }: LeasedAccount): Promise<string[]> {
-  const texts = await sent();
+/** The answers to the person's messages, without those to commands. */
+async function answersOf({ name, answers }: LeasedAccount): Promise<string[]> {
+  const texts = await answers();
   return texts.filter((text) => text.startsWith(`${name} `));
 }
