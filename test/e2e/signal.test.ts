@@ -31,7 +31,7 @@ const texts = () => peer.sent.map(({ text }) => text);
 const untilTexts = (count: number) => peer.until(`${count} answers`, () => (texts().length >= count ? texts() : null));
 
 // design: 000.28k
-test("answers a message where it was written, with typing until then", async () => {
+test("answers in the conversation of a message, and shows typing until then", async () => {
   peer.say("say: hello **there**");
   await untilTexts(1);
   await peer.until("the end of typing", () => peer.typing.find(({ stop }) => stop) ?? null);

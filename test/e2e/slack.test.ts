@@ -47,7 +47,7 @@ async function acknowledged(): Promise<void> {
 }
 
 // design: 004.22s
-test("answers a message where it was written, and a repeated event with nothing", async () => {
+test("answers once in the conversation of a message when Slack repeats its event", async () => {
   const { deliveries } = peer.say("say: hello **there**", { from: owner });
   await untilText(0, "hello there");
   const [delivery] = deliveries;

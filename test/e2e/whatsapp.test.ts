@@ -49,7 +49,7 @@ async function untilTexts(count: number): Promise<string[]> {
 const acknowledged = () => peer.until("acknowledgement", () => (peer.pending === 0 ? true : null));
 
 // design: 004.22w
-test("answers a message where it was written, and a repeated delivery with nothing", async () => {
+test("answers once in the conversation of a message when WhatsApp repeats its delivery", async () => {
   const message = peer.message("text", { body: "say: hello *there*" }, { from: owner });
   peer.batch([message]);
   await untilTexts(1);

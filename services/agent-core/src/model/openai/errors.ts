@@ -14,8 +14,8 @@ export interface ServerError {
 const optionalField = z.union([z.string(), z.number()]).nullish().catch(null);
 const ErrorFields = z.object({ message: optionalField, type: optionalField, code: optionalField });
 /**
- * The error formats of servers. OpenAI and llama.cpp: `error` is an object. LM Studio: `error` is a string. Older vLLM: the body is the error.
- * Gateways: `detail`.
+ * The error formats of servers. OpenAI and llama.cpp: `error` is an object. LM Studio: `error` is a string. Older vLLM: the body is the
+ * error. Gateways: `detail`.
  */
 const ErrorBody = z.union([
   z.object({ error: ErrorFields }),
@@ -71,8 +71,8 @@ export function streamError(error: ServerError): ModelError {
 }
 
 /**
- * The error for an exception of a request. `fetch` throws a TypeError for an unreachable server or a lost connection, with the reason as its
- * cause.
+ * The error for an exception of a request. `fetch` throws a TypeError for an unreachable server or a lost connection, with the reason
+ * as its cause.
  */
 export function transportError(error: unknown): ModelError {
   if (error instanceof ModelError) return error;

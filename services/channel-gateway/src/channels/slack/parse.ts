@@ -182,8 +182,8 @@ export function parseAction(payload: BlockActions, context: ParseContext): Inbou
 }
 
 /**
- * Converts a slash command to the text of a message. `/parley status` becomes `/status`. A command with a name of the agent's commands, such
- * as `/new`, stays as it is. Other text after `/parley` is a plain message. `names`: the agent's commands, with slash.
+ * Converts a slash command to the text of a message. `/parley status` becomes `/status`. A command with a name of the agent's commands,
+ * such as `/new`, stays as it is. Other text after `/parley` is a plain message. `names`: the agent's commands, with slash.
  */
 export function parseCommand(payload: SlashCommand, names: ReadonlySet<string>, context: ParseContext): InboundDraft {
   const { command, user_id: user, user_name: name, channel_id: channel, trigger_id: trigger } = payload;
