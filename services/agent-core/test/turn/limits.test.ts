@@ -94,8 +94,8 @@ test("counts one step in the singular", () => {
 
 // design: 003.2b
 test("names the limit on turns when the budget is reached at the same time", () => {
-  const limits = { ...none, maxIterations: 5, maxMicros: 100, maxTokens: 10 };
-  const spent = { cost: { micros: 100, unpricedCalls: 0 }, usage: { ...noUsage, outputTokens: 10 } };
+  const limits = { ...none, maxIterations: 5, maxMicroUsd: 100 };
+  const spent = { cost: { micros: 100, unpricedCalls: 0 } };
   assert.equal(limitReached(limits, { ...begun, ...spent, modelSteps: 5 })?.exitReason, "max_turns");
   assert.equal(limitReached(limits, { ...begun, ...spent, modelSteps: 4 })?.exitReason, "max_budget");
 });
