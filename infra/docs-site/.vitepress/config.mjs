@@ -32,7 +32,7 @@ const config = {
   markdown: { html: false, attrs: { disable: true } },
   themeConfig: {
     search: { provider: "local" },
-    // A label contains what the screen shows, for people who speak to their computer.
+    // Voice control needs a label that contains the visible text.
     notFound: { linkLabel: "Take me home" },
     outline: [2, 3],
     sidebar: [

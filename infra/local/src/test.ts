@@ -138,13 +138,12 @@ async function runTests(args: readonly string[]): Promise<number> {
   ];
   const folder = mkdtempSync(join(tmpdir(), "parley-test-run-"));
   const started = performance.now();
-  const [postgres, bundles] =
-    files.length < sharedFromFiles
-      ? []
-      : await Promise.all([startSharedPostgres(), buildBundles(), fillCompileCache()]);
+  const isShared = files.length >= sharedFromFiles;
+  const postgres = isShared ? await startSharedPostgres() : undefined;
   try {
+    const [bundles] = isShared ? await Promise.all([buildBundles(), fillCompileCache()]) : [];
     const paths = files.map((file) => resolve(root, file));
-    const runs = files.length < sharedFromFiles ? paths : writeTestProcesses(paths, root, folder);
+    const runs = isShared ? writeTestProcesses(paths, root, folder) : paths;
     const runner = spawn(process.execPath, [...options, ...runs], {
       cwd: root,
       stdio: ["ignore", "inherit", "inherit"],

@@ -17,7 +17,7 @@ const stopOrder: readonly ServiceName[] = ["channel-gateway", "agent-core", "too
 /** A little longer than a service's own drain timeout. */
 const drainMs = 25_000;
 /** The delay before another attempt to write state.json. */
-const saveIntervalMs = 1_000;
+const saveRetryMs = 1_000;
 const fastServerStopMs = 2_000;
 
 export class Started {
@@ -106,7 +106,7 @@ export class Started {
       this.trouble.succeeded(path);
     } catch (error) {
       this.trouble.failed(path, error);
-      this.#retry = setTimeout(() => this.#save(), saveIntervalMs).unref();
+      this.#retry = setTimeout(() => this.#save(), saveRetryMs).unref();
     }
   }
 }
