@@ -116,7 +116,7 @@ test("singleton has the figures of design 000", () => {
   ]);
 });
 
-// design: 001.5, 001.6d, 001.18d, 001.24b, 001.25, 001.9b
+// design: 001.5, 001.6, 001.6d, 001.18d, 001.24b, 001.25, 001.9b
 test("delegate has the figures of design 001", () => {
   compare("delegate", [
     { row: "001.5", name: "rounds", design: 0, actual: ({ limits }) => limits.max_iterations },
@@ -126,6 +126,8 @@ test("delegate has the figures of design 001", () => {
       design: 0,
       actual: ({ limits }) => limits.max_repeated_calls,
     },
+    { row: "001.6", name: "tool calls", design: 0, actual: ({ limits }) => limits.max_tool_calls },
+    { row: "001.6", name: "seconds of a turn", design: 0, actual: ({ limits }) => limits.max_turn_seconds },
     { row: "001.6d", name: "seconds of one command", design: 60, actual: ({ tools }) => tools.exec.timeout_seconds },
     { row: "001.18d", name: "depth", design: 3, actual: ({ subagents }) => subagents.max_depth },
     { row: "001.24b", name: "hits", design: 5, actual: ({ memory }) => memory.auto_recall },

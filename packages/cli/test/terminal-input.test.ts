@@ -13,6 +13,7 @@ import { Completion } from "../src/terminal/completion.ts";
 import { allCommands, helpText } from "../src/terminal/help.ts";
 import { highlight } from "../src/terminal/highlight.ts";
 import { History } from "../src/terminal/history.ts";
+import { localCommand } from "../src/terminal/local-commands.ts";
 import { mentionedFiles, mentionsIn } from "../src/terminal/mentions.ts";
 import { recapText } from "../src/terminal/start.ts";
 import type { OpenQuestion } from "../src/terminal/state.ts";
@@ -58,6 +59,20 @@ test("reads any text but a command as the answer to a question", () => {
   assert.deepEqual(answerIn("2", question), { kind: "answer", callId: "c" });
   assert.deepEqual(answerIn("y", question), { kind: "answer", callId: "c" });
   assert.deepEqual(answerIn("/stop", question), { kind: "message" });
+});
+
+// design: 002.38b
+test("leaves the prompt with exit, quit, /exit and /quit, but only with the last two while a question is open", () => {
+  for (const typed of ["exit", "quit", "Exit", "QUIT"]) {
+    assert.equal(localCommand(typed, false), "leave", typed);
+    assert.equal(localCommand(typed, true), null, typed);
+    assert.deepEqual(answerIn(typed, question), { kind: "answer", callId: "c" });
+  }
+  for (const typed of ["/exit", "/quit", "/QUIT"]) {
+    assert.equal(localCommand(typed, false), "leave", typed);
+    assert.equal(localCommand(typed, true), "leave", typed);
+  }
+  for (const typed of ["exit now", "please quit", "/quitting"]) assert.equal(localCommand(typed, false), null, typed);
 });
 
 test("says how to answer each kind of question", () => {

@@ -396,6 +396,30 @@ describe("Claude's failures", () => {
     }
   });
 
+  // design: 003.5
+  test("reports an unknown stop reason as another one, with the provider's word for it", async () => {
+    const { reply } = await call([streaming(begin + saying + ending.replace("end_turn", "out_of_ideas"))]);
+    assert.deepEqual([reply.stopReason, reply.rawStopReason], ["other", "out_of_ideas"]);
+  });
+
+  // design: 001.29b
+  test("returns a block of an unknown type exactly as it was received", async () => {
+    const block = { type: "hologram", id: "h1", planes: [{ z: 2.5, a: null }], note: 'a "quoted" line\n' };
+    const unknown =
+      event("content_block_start", { index: 0, content_block: block }) + event("content_block_stop", { index: 0 });
+    const text = saying.replaceAll('"index":0', '"index":1') + ending.replace('"index":0', '"index":1');
+    const { reply } = await call([streaming(begin + unknown + text)]);
+    assert.deepEqual(
+      reply.parts.map(({ type }) => type),
+      ["provider", "text"],
+    );
+    queue.push(answered);
+    const next = requestOf(user("hello"), { role: "assistant", parts: reply.parts }, user("go on"));
+    await claude(baseUrl).stream(next, deaf, never);
+    const [, said] = (seen.at(-1)?.body["messages"] ?? []) as { content: unknown[] }[];
+    assert.equal(JSON.stringify(said?.content[0]), JSON.stringify(block));
+  });
+
   test("describes in text what the model cannot be shown", async () => {
     const parts: Part[] = [
       { type: "binary", mediaType: "image/png", data: "iVBO" },

@@ -20,4 +20,6 @@ test("doubles delays with up to 20 % jitter, at least the server's delay and at 
       },
     ),
   );
+  assert.equal(retryDelayMs(1, times, undefined, 0), 2_000);
+  assert.equal(retryDelayMs(1, times, undefined, 1), 2_400);
 });

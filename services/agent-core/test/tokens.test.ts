@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Message, Part } from "@parley/contracts";
-import { charsOf, charsOfTools, estimateTokens } from "../src/model/tokens.ts";
+import { charsOf, charsOfTools, estimateTokens, tokenRatio } from "../src/model/tokens.ts";
 
 // design: 004.14
 test("estimates a third of the characters, and four tokens more for each message", () => {
@@ -14,6 +14,13 @@ test("estimates a third of the characters, and four tokens more for each message
     createdAt: "",
   });
   assert.equal(estimateTokens([message("a".repeat(300)), message("abcd")]), Math.ceil(304 / 3) + 2 * 4);
+});
+
+// design: 002.16b
+test("corrects an estimate by the reported tokens, at least to 0.3 and at most to 3 times", () => {
+  const ratios = [0, 299, 300, 500, 1_000, 3_000, 3_001, 1e9].map((reported) => tokenRatio(reported, 1_000));
+  assert.deepEqual(ratios, [0.3, 0.3, 0.3, 0.5, 1, 3, 3, 3]);
+  assert.equal(tokenRatio(2, 0), 2);
 });
 
 describe("the size of parts", () => {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
+import { sessionEvent, type LiveEvent } from "@parley/contracts";
 import { z } from "zod";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { WsReader, type ReceivedFrame } from "./support/watchers.ts";
@@ -47,6 +48,32 @@ test("/v1/chat streams the answer as tokens and ends with one done that carries 
   assert.equal(last?.event, "done");
   const done = z.object({ exit_reason: z.string(), usage: z.object({ input_tokens: z.number() }) }).parse(last.data);
   assert.deepEqual([done.exit_reason, done.usage.input_tokens], ["end_turn", 3]);
+});
+
+// design: 001.1
+test("/v1/chat streams one tool_call and then one tool_result for a call, also when its events are repeated", async () => {
+  const core = await stack.stack.bus("agent-core");
+  stack.agent.script = async (said, { turnId, sessionId }) => {
+    const call = { turnId, callId: "c1", tool: "read" };
+    const started: LiveEvent = { type: "tool.started", ...call, input: '{"path":"a"}' };
+    const finished: LiveEvent = { type: "tool.finished", ...call, isError: false, content: "text", durationMs: 1 };
+    for (const event of [started, started, finished, finished])
+      core.publish(sessionEvent, event, { session: sessionId });
+    await core.flush();
+    return { deltas: [said] };
+  };
+  try {
+    assert.deepEqual(
+      (await chat("look", "simple-call")).filter(({ event }) => event !== "done"),
+      [
+        { event: "tool_call", data: { id: "c1", name: "read", input: '{"path":"a"}' } },
+        { event: "tool_result", data: { id: "c1", name: "read", content: "text", is_error: false } },
+        { event: "token", data: "look" },
+      ],
+    );
+  } finally {
+    stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
+  }
 });
 
 // design: 001.26

@@ -178,6 +178,24 @@ test("lists files by path with glob, and reports truncation", async () => {
   assert.equal((await ground.call(globTool, { pattern: "*.md" })).content, "No file matches.");
 });
 
+// design: 003.16
+test("shows as many lines with grep as fit within 50,000 characters, and counts the others", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const line = `hit ${"x".repeat(196)}`;
+  await writeFile(join(ground.inside, "f"), `${line}\n`.repeat(1_000));
+  const { content } = await ground.call(grepTool, { pattern: "hit", limit: 1_000 });
+  const shown = content.split("\n");
+  const notice = shown.pop();
+  const sizeTo = (count: number) =>
+    Array.from({ length: count }, (_, index) => `f:${index + 1}: ${line}\n`).join("").length;
+  assert.deepEqual(
+    shown,
+    shown.map((_, index) => `f:${index + 1}: ${line}`),
+  );
+  assert.ok(sizeTo(shown.length) <= 50_000 && sizeTo(shown.length + 1) > 50_000, `${shown.length} lines`);
+  assert.equal(notice, `[Truncated: ${1_000 - shown.length} lines of the result do not fit. Narrow the search.]`);
+});
+
 test("searches in the sandbox, where links lead to nothing outside", { skip: bwrap === undefined }, async () => {
   await using ground = await makeWorkspaceFixture();
   const { workspace, inside, outside } = ground;

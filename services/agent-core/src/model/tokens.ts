@@ -18,6 +18,11 @@ export function tokensOf(chars: number): number {
   return Math.ceil(chars / charsPerToken);
 }
 
+/** How many times the estimate the provider reported, from 0.3 to 3: a wrong report must not switch compaction off, or cause it always. */
+export function tokenRatio(reported: number, estimated: number): number {
+  return Math.min(3, Math.max(0.3, reported / Math.max(1, estimated)));
+}
+
 /** Size of parts in a prompt, converted to characters of text. */
 export function charsOf(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + weight(part), 0);

@@ -2,7 +2,7 @@
 // provider's token counts correct later estimates.
 import { faultPoint } from "@parley/chassis";
 import type { Message, store } from "@parley/contracts";
-import { estimateTokens } from "../model/tokens.ts";
+import { estimateTokens, tokenRatio } from "../model/tokens.ts";
 import { callModel, type CallObserver } from "../model/call.ts";
 import { promptTokens } from "../model/prices.ts";
 import type { ModelReply, ModelRequest } from "../model/provider.ts";
@@ -55,7 +55,7 @@ export async function modelStep(
   const timing = { durationMs: Math.round(performance.now() - beganAt), firstTokenMs };
   if (reply.usage !== null) {
     const estimated = prefixTokens(turn.prefix) + estimateTokens(all);
-    view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
+    view.tokenRatio = tokenRatio(promptTokens(reply.usage), estimated);
   }
   const { toolbox } = turn;
   return {

@@ -46,6 +46,23 @@ test("returns no plan below the trigger, for an empty log, or without a strategy
   assert.equal(plan(chat(40, 3_000), { settings: { ...defaults, strategies: [] } }), null);
 });
 
+// design: 003.13
+test("leaves old results as they are below the trigger, and clears them at the trigger", () => {
+  const log = new Log();
+  for (let turn = 1; turn <= 8; turn++) log.uses(turn, `${turn} ${"r".repeat(3_000)}`);
+  const settings = { ...defaults, strategies: ["clear_tool_results" as const], keep_last: 4, keep_share: 0 };
+  const trigger = Math.floor(estimateTokens(log.messages) / settings.trigger_share);
+  assert.equal(plan(log, { settings, usableTokens: trigger + 100 }), null);
+  assert.equal(plan(log, { settings, usableTokens: trigger - 100 })?.strategy, "clear_tool_results");
+});
+
+// design: 002.13
+test("limits a summary to 4,096 tokens, and in a small window to a quarter of the trigger", () => {
+  const limit = (usableTokens: number) => plan(chat(40, 3_000), { cause: "demand", usableTokens })?.maxSummaryChars;
+  assert.equal(limit(100_000), 4_096 * 3);
+  assert.equal(limit(10_000), Math.floor((10_000 * defaults.trigger_share) / 4) * 3);
+});
+
 test("compacts once when a person requests it twice in a row", () => {
   const log = chat(20, 600);
   const first = plan(log, { cause: "demand" });

@@ -127,6 +127,13 @@ describe("stop reasons", () => {
     }
   });
 
+  // design: 003.5
+  test("ends the turn for a stop sequence with an exit reason of its own", () => {
+    const { next, ...end } = nextAction(reply("stop_sequence", [said, call]), context());
+    const finish = { state: "done", exitReason: "stop_sequence", text: "text" };
+    assert.deepEqual([next, end], ["finish", { parts: [said], finish }]);
+  });
+
   test("calls the model again without a note when it paused itself", () => {
     const provider: Part = { type: "provider", provider: "anthropic", raw: "{}" };
     const decision = nextAction(reply("pause_turn", [said, provider]), context());
