@@ -410,6 +410,17 @@ describe("while a turn runs", () => {
     assert.equal((await commit(turnId, 4)).queued, true);
   });
 
+  test("append leaves steering input queued for the next turn when the turn was stopped", async () => {
+    const { sessionId, turnId } = await calling(1);
+    const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
+    const waiting = await put(key, "instead", { mode: "steer" });
+    await gateway.request(store.turnCancel, { sessionId, queued: false });
+    await settle(turnId, 2);
+    assert.deepEqual((await append(turnId, { results: 1, absorb: true })).inboxIds, []);
+    assert.equal((await finish(turnId)).queued, true);
+    assert.deepEqual((await claimed(sessionId)).turn.inboxIds, [waiting.inboxId]);
+  });
+
   test("skipped calls get the given text, and started calls keep their results", async () => {
     const { turnId } = await calling(3);
     await settle(turnId, 2);

@@ -137,7 +137,7 @@ export const stepCommit = storeRequest({
 export const turnAppend = storeRequest({
   subject: "store.turn.append",
   clients: ["agent-core"],
-  doc: "Append to a running turn's conversation between two model calls, in this order: the results of its open calls, the loop's notes, and queued input that may join (`absorb`). With `skipped`, calls that were not started first get that text as their result.",
+  doc: "Append to a running turn's conversation between two model calls, in this order: the results of its open calls, the loop's notes, and queued input that may join (`absorb`), unless a person stopped the turn. With `skipped`, calls that were not started first get that text as their result.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),

@@ -34,7 +34,9 @@ export const appendHandlers = {
           input.tainted,
         );
         for (const note of input.notes) await log.append("user", note, null, { tainted: input.tainted });
-        const taken = input.absorb && !turn.exclusive ? await absorb(client, log, turnId, turn) : [];
+        // A stopped turn answers nothing: input that waits gets the next turn.
+        const takes = input.absorb && !turn.exclusive && !turn.cancelRequested;
+        const taken = takes ? await absorb(client, log, turnId, turn) : [];
         if (log.events.length > 0) await client.query("UPDATE parley.turns SET attempts = 1 WHERE id = $1", [turnId]);
         const known = await client.query<{ reply_to: string | null }>(
           "SELECT reply_to FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",

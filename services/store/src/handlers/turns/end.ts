@@ -89,27 +89,44 @@ export async function endTurn(client: PoolClient, ending: Ending): Promise<Durab
   return [...log.events, finished];
 }
 
+interface LockedTurn {
+  sessionId: string;
+  trust: TrustLevel;
+  exclusive: boolean;
+  /** A person stopped it. */
+  cancelRequested: boolean;
+  replyTo: string | null;
+}
+
 /** Locks a running turn. The session is locked later, with the first sequence number, in the same order as a commit. Throws NOT_FOUND, CONFLICT. */
 export async function lockTurn(
   client: PoolClient,
   turnId: string,
   epoch: number | null,
-): Promise<{ sessionId: string; trust: TrustLevel; exclusive: boolean; replyTo: string | null }> {
+): Promise<LockedTurn> {
   const found = await client.query<{
     session_id: string;
     state: string;
     epoch: number;
     trust: TrustLevel;
     exclusive: boolean;
+    cancel_requested: boolean;
     reply_to: string | null;
-  }>("SELECT session_id, state, epoch, trust, exclusive, reply_to FROM parley.turns WHERE id = $1 FOR UPDATE", [
-    turnId,
-  ]);
+  }>(
+    "SELECT session_id, state, epoch, trust, exclusive, cancel_requested, reply_to FROM parley.turns WHERE id = $1 FOR UPDATE",
+    [turnId],
+  );
   const turn = found.rows[0];
   if (turn === undefined) throw new WireError("NOT_FOUND", `no turn ${turnId}`);
   if (turn.state !== "running") throw new WireError("CONFLICT", `turn ${turnId} is ${turn.state}`);
   if (epoch !== null && turn.epoch !== epoch) {
     throw new WireError("CONFLICT", `turn ${turnId} was claimed by epoch ${turn.epoch}`);
   }
-  return { sessionId: turn.session_id, trust: turn.trust, exclusive: turn.exclusive, replyTo: turn.reply_to };
+  return {
+    sessionId: turn.session_id,
+    trust: turn.trust,
+    exclusive: turn.exclusive,
+    cancelRequested: turn.cancel_requested,
+    replyTo: turn.reply_to,
+  };
 }
