@@ -1,5 +1,5 @@
 // `npm test`: fetches the servers that the tests need, then runs every test file. Small files share processes and all files
-// share servers. Arguments are test files or flags of `node --test`; default: all files.
+// share servers.
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,6 +23,18 @@ import { migrate, repositoryPrograms } from "./supervisor/program.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const testFiles = ["{packages,services}/*/test/**/*.test.ts", "infra/*/test/**/*.test.ts", "test/**/*.test.ts"];
+
+const helpText = `npm test -- [options] [files]     run the tests; without files all of them
+
+  <file>                          a test file or a glob pattern, for example "packages/kit/test/*.test.ts"
+  --test-name-pattern=<pattern>   only tests whose name matches the regular expression
+  --test-only                     only tests that are marked with \`only\`
+  --help                          show this text
+
+Further options are those of \`node --test\`. The first run fetches the servers and the programs that tests need into .parley/servers.
+
+Environment variables: PARLEY_CHROMIUM (the browser of the console's tests) PARLEY_PROPERTY_RUNS (runs of each property test, or full)
+PARLEY_TEST_LOGS (set: prints the output of the services)`;
 
 function say(line: string): void {
   console.error(line);
@@ -194,8 +206,12 @@ function addresses({ adminUrl, ownerUrl, storeUrl }: PostgresServer) {
 }
 
 try {
-  await fetchPrograms();
-  process.exitCode = await runTests(process.argv.slice(2));
+  const args = process.argv.slice(2);
+  if (args.includes("--help") || args.includes("-h")) console.log(helpText);
+  else {
+    await fetchPrograms();
+    process.exitCode = await runTests(args);
+  }
 } catch (error) {
   report(error);
   process.exitCode = 1;

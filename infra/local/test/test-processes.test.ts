@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { z } from "zod";
 
@@ -89,4 +90,12 @@ test("records the CPU time of each file when PARLEY_TEST_TIMES names a file", ()
     records.map((line) => Times.parse(JSON.parse(line)).name),
     ["packages/kit/test/a.test.ts", "packages/kit/test/b.test.ts"],
   );
+});
+
+test("prints the options of npm test and runs no test when help is asked for", () => {
+  const program = fileURLToPath(new URL("../src/test.ts", import.meta.url));
+  const args = ["--conditions=@parley/source", program, "packages/kit/test/text.test.ts", "--help"];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  assert.match(stdout, /^npm test -- \[options\] \[files\] /);
+  assert.deepEqual([status, stderr], [0, ""]);
 });
