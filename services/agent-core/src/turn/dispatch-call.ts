@@ -243,7 +243,14 @@ export async function settle(
     sent = [],
     refused = false,
     untrusted = false,
-  }: { outgoing?: Outgoing[]; sent?: Attachment[]; refused?: boolean; untrusted?: boolean } = {},
+    durationMs,
+  }: {
+    outgoing?: Outgoing[];
+    sent?: Attachment[];
+    refused?: boolean;
+    untrusted?: boolean;
+    durationMs?: number;
+  } = {},
 ): Promise<ToolResult> {
   const isError = state !== "done";
   const result: ToolResult = {
@@ -255,6 +262,7 @@ export async function settle(
     ...(refused ? { refused } : {}),
     ...(untrusted ? { untrusted } : {}),
     ...(sent.length === 0 ? {} : { sent }),
+    ...(durationMs === undefined ? {} : { durationMs: Math.round(durationMs) }),
   };
   return settleStep(deps, step, state, result, outgoing.length === 0 ? {} : { outgoing });
 }

@@ -16,6 +16,11 @@ export function localContext(deps: RoundDeps, context: RoundContext, step: ToolS
   return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, taint), audience, publish };
 }
 
+/** `startedAt`: ISO 8601; 0 when null. */
+export function sinceMs(startedAt: string | null): number {
+  return startedAt === null ? 0 : Math.max(0, Date.now() - Date.parse(startedAt));
+}
+
 /** Runs `work` for a local call and settles the call, unless it waits or the store has settled it. */
 export async function runLocal(
   deps: RoundDeps,
@@ -25,6 +30,7 @@ export async function runLocal(
 ): Promise<Ran> {
   let waiting: { until: string | null } | undefined;
   let sleeps = false;
+  const beganAt = performance.now();
   const result = await traceTool(turn.sessionId, step, async () => {
     const outcome = await work();
     if (outcome.status === "settled") return outcome.result;
@@ -34,7 +40,9 @@ export async function runLocal(
     }
     sleeps = outcome.sleeps === true;
     const { outgoing = [], sent = [], untrusted = false } = outcome;
-    return settle(deps, step, outcome.status, outcome.content, { outgoing, sent, untrusted });
+    // A call that waited began when it was started, possibly under another leader.
+    const durationMs = step.startedAt === null ? performance.now() - beganAt : sinceMs(step.startedAt);
+    return settle(deps, step, outcome.status, outcome.content, { outgoing, sent, untrusted, durationMs });
   });
   return waiting ?? { result, sleeps };
 }

@@ -18,7 +18,7 @@ import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts"
 import type { SamplingCall } from "../sampling/service.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import type { TurnTool } from "../tools/toolbox.ts";
-import { localContext, runLocal, type Ran } from "./local-tools.ts";
+import { localContext, runLocal, sinceMs, type Ran } from "./local-tools.ts";
 import { audienceOf, documentRights, isTainted } from "../policy/taint.ts";
 
 export type RoundDeps = AuthorizationDeps & Pick<TurnDeps, "bus">;
@@ -192,11 +192,6 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
       return runPostToolHooks(deps, context, { ...launch, ...ran, notes: permitted.notes, durationMs }, signal);
     }
   }
-}
-
-/** `startedAt`: ISO 8601; 0 when null. */
-function sinceMs(startedAt: string | null): number {
-  return startedAt === null ? 0 : Math.max(0, Date.now() - Date.parse(startedAt));
 }
 
 /** Polls a call that waits for somebody when the turn resumes for another reason. */

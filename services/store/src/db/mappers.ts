@@ -94,6 +94,11 @@ export function toolStepOf(row: StepRow): ToolStep {
   };
 }
 
+/** For the result of a call that ends now: how long it ran. Nothing when it was not started. */
+export function durationSince(startedAt: string | null): Pick<ToolResult, "durationMs"> {
+  return startedAt === null ? {} : { durationMs: Math.max(0, Date.now() - Date.parse(startedAt)) };
+}
+
 interface OpenStepRow extends StepRow {
   approval: {
     id: string;

@@ -1,7 +1,7 @@
 // A turn's tool calls whose results are not in the conversation yet.
 import { WireError, type InputOf, type store, type ToolResult, type ToolStep } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
-import { openSteps } from "../../db/mappers.ts";
+import { durationSince, openSteps } from "../../db/mappers.ts";
 import type { SessionLog } from "../sessions/log.ts";
 
 type Rewritten = InputOf<typeof store.turnAppend>["rewritten"];
@@ -58,12 +58,13 @@ export async function redactResults(
 export async function settleOpenCalls(client: PoolClient, steps: ToolStep[], text: string): Promise<ToolResult[]> {
   const results: ToolResult[] = [];
   for (const step of steps) {
-    const result = step.result ?? {
+    const result: ToolResult = step.result ?? {
       type: "tool_result",
       id: step.callId,
       name: step.tool,
       content: text,
       isError: true,
+      ...durationSince(step.startedAt),
     };
     if (step.result === null) {
       const state = step.state === "running" && step.class === "once" ? "unknown" : "cancelled";

@@ -2,7 +2,7 @@
 import { maxResultBytesFor, truncateContent } from "@parley/bus";
 import { inboxReady, priorityOf, WireError, type OutputOf, type store, type ToolResult } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
-import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
+import { durationSince, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { runOperation, runTransaction, singleRow } from "../../db/operation.ts";
 import { lockTurn } from "../turns/end.ts";
 import { unpark } from "../turns/notify.ts";
@@ -14,6 +14,7 @@ interface OpenCall {
   n: number;
   session_id: string;
   tool: string;
+  started_at: string | null;
   /** Results of the same step of the turn that are not in a message yet. */
   results: number;
 }
@@ -60,7 +61,7 @@ export const programCallHandlers = {
     const sessionId = await runTransaction(database, async (client) => {
       const call = await lockCall(client, turnId, callId);
       if (call === undefined) return undefined;
-      const { n, tool: name, results, session_id: session } = call;
+      const { n, tool: name, results, session_id: session, started_at: startedAt } = call;
       const taken = await client.query(
         "SELECT FROM parley.program_calls WHERE turn_id = $1 AND n = $2 AND held_by = $3",
         [turnId, n, by],
@@ -72,6 +73,7 @@ export const programCallHandlers = {
         name,
         content: truncateContent(content, maxResultBytesFor(results)),
         isError,
+        ...durationSince(startedAt),
       };
       await client.query(
         "UPDATE parley.steps SET state = $3, result = $4, finished_at = now() WHERE turn_id = $1 AND n = $2",
@@ -89,7 +91,7 @@ export const programCallHandlers = {
 /** Locks the step of an unsettled call; undefined when there is none. Call ids are unique within a turn only as far as providers make them so: the newest counts. */
 async function lockCall(client: PoolClient, turnId: string, callId: string): Promise<OpenCall | undefined> {
   const { rows } = await client.query<OpenCall>(
-    `SELECT s.n, s.tool, t.session_id,
+    `SELECT s.n, s.tool, s.started_at, t.session_id,
             (SELECT count(*)::int FROM parley.steps b WHERE b.turn_id = $1 AND b.kind = 'tool' AND b.message_seq IS NULL) AS results
      FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id
      WHERE s.turn_id = $1 AND s.call_id = $2 AND s.kind = 'tool' AND s.result IS NULL

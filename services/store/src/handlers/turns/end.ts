@@ -99,11 +99,7 @@ interface LockedTurn {
 }
 
 /** Locks a running turn. The session is locked later, with the first sequence number, in the same order as a commit. Throws NOT_FOUND, CONFLICT. */
-export async function lockTurn(
-  client: PoolClient,
-  turnId: string,
-  epoch: number | null,
-): Promise<LockedTurn> {
+export async function lockTurn(client: PoolClient, turnId: string, epoch: number | null): Promise<LockedTurn> {
   const found = await client.query<{
     session_id: string;
     state: string;

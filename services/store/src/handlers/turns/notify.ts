@@ -10,7 +10,7 @@ import {
   type TrustLevel,
 } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
-import { senderOf } from "../../db/mappers.ts";
+import { durationSince, senderOf } from "../../db/mappers.ts";
 import { enqueueNotice } from "../inbox/system-input.ts";
 import { noticeTarget } from "./notice-target.ts";
 import { escalateNotices } from "./escalate.ts";
@@ -88,8 +88,8 @@ export async function notifyParent(
 
 /** Settles the parent's waiting call with the result. */
 async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Promise<void> {
-  const step = await client.query<{ call_id: string; tool: string; results: number }>(
-    `SELECT call_id, tool,
+  const step = await client.query<{ call_id: string; tool: string; started_at: string | null; results: number }>(
+    `SELECT call_id, tool, started_at,
             (SELECT count(*)::int FROM parley.steps b WHERE b.turn_id = $1 AND b.kind = 'tool' AND b.message_seq IS NULL) AS results
      FROM parley.steps
      WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running') FOR UPDATE`,
@@ -108,6 +108,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
       // The sub-agent's session contains the full text.
       content: truncateContent(report, maxResultBytesFor(call.results) - from.length) + from,
       isError: !done,
+      ...durationSince(call.started_at),
       ...(task.tainted ? {} : { untainted: true }),
     };
     await client.query(

@@ -227,6 +227,7 @@ async function settleStep(client: PoolClient, input: Input, step: StepRow, sessi
     name: step.tool,
     content: `Started sub-agent ${sessionId} (${input.profile}). Its result will arrive as a message; do not wait for it.`,
     isError: false,
+    durationMs: 0,
     // The store wrote it.
     untainted: true,
   };
