@@ -28,13 +28,19 @@ export const controlModels = request({
   served: "leader",
   clients: ["channel-gateway"],
   doc: "Get the current model, or the model `name`, and its tools. INVALID_INPUT when the model cannot be used; the message names what is missing.",
-  input: z.object({ name: z.string().min(1).max(200).optional() }),
+  input: z.object({
+    name: z.string().min(1).max(200).optional(),
+    /** Whether to return `summaries`. */
+    summaries: z.boolean().optional(),
+  }),
   output: z.object({
     provider: z.string(),
     model: z.string(),
     note: z.string().nullable(),
     /** Names of the main agent's tools, sorted. Without the tools of tool-runners until one of them has responded. */
     tools: z.array(z.string()),
+    /** One line on each tool, by its name. */
+    summaries: z.record(z.string(), z.string()).optional(),
   }),
 });
 

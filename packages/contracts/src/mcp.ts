@@ -112,6 +112,8 @@ const McpToolSchema = z.object({
   tool: z.string(),
   /** The agent's name for it. */
   name: z.string(),
+  /** One line; left out by an older version. */
+  summary: z.string().optional(),
   /** A person hid it from the agent. */
   hidden: z.boolean(),
 });

@@ -237,9 +237,9 @@ function startWork(
     ...sampling.serve(),
     bus.subscribe(toolsChanged, {}, () => void catalog.refresh()),
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
-    bus.serve(controlModels, async ({ name }) => {
+    bus.serve(controlModels, async ({ name, summaries = false }) => {
       const selected = name === undefined ? provider : namedModel(models, name);
-      return { provider: selected.name, model: selected.model, note: selected.note(), tools: setup.toolNames() };
+      return { provider: selected.name, model: selected.model, note: selected.note(), ...setup.toolNames(summaries) };
     }),
     bus.serve(controlStreaming, async ({ sessionId }) => ({ call: deps.model.streaming.get(sessionId) })),
     new SentRequests(leaderStore, deps.model.prefixes).serve(bus),

@@ -50,6 +50,11 @@ function Shell(): JSX.Element {
         </button>
         <span class="top-title">{current?.title ?? "Parley"}</span>
         <ConnectionState />
+        {pendingApprovals.value > 0 && (
+          <a class="badge" href={href("approvals")} aria-label={`${pendingApprovals.value} pending approvals`}>
+            {pendingApprovals}
+          </a>
+        )}
       </header>
       <nav class="side" aria-label="Views">
         <a class="brand" href={href("chat")}>

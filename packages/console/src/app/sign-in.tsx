@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { ApiError, messageOf, request, signedIn } from "../api/http.ts";
 import { live } from "../api/socket.ts";
+import { clearDrafts } from "../chat/drafts.ts";
 import { toast } from "../parts/toast.tsx";
 
 const problem = signal("");
@@ -51,6 +52,7 @@ export async function signOut(): Promise<void> {
     }
   }
   live.end();
+  clearDrafts();
   signedIn.value = false;
 }
 

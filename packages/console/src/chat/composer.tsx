@@ -2,12 +2,13 @@
 import { useSignal, type Signal } from "@preact/signals";
 import type { Attachment, QueueMode } from "@parley/contracts";
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { call, messageOf, request, type Result } from "../api/http.ts";
 import { bytes } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { act, toast } from "../parts/toast.tsx";
 import { commandsFor } from "./commands.ts";
+import { readDraft, writeDraft } from "./drafts.ts";
 import type { OpenSession } from "./session.ts";
 
 type Command = Result<"commandsList">["commands"][number];
@@ -22,8 +23,9 @@ interface Props {
 const maxHeightPx = 240;
 
 export function Composer({ session, running }: Props): JSX.Element {
-  const text = useSignal(readDraft(session.id));
-  const files = useSignal<readonly Attachment[]>([]);
+  const draft = useMemo(() => readDraft(session.id), [session.id]);
+  const text = useSignal(draft.text);
+  const files = useSignal(draft.files);
   const uploading = useSignal(0);
   const mode = useSignal<QueueMode | "">("");
   const known = useSignal<readonly Command[]>([]);
@@ -43,8 +45,8 @@ export function Composer({ session, running }: Props): JSX.Element {
     if (element === null) return;
     element.style.height = "auto";
     element.style.height = `${Math.min(maxHeightPx, element.scrollHeight)}px`;
-    writeDraft(session.id, text.value);
   }, [text.value]);
+  useEffect(() => writeDraft(session.id, { text: text.value, files: files.value }), [text.value, files.value]);
 
   const menu = commandsFor(text.value, known.value);
   const send = () => {
@@ -220,15 +222,4 @@ function FileList({ files, uploading }: { files: Signal<readonly Attachment[]>; 
       {uploading > 0 && <li role="status">Uploading…</li>}
     </ul>
   );
-}
-
-const drafts = new Map<string, string>();
-
-function readDraft(session: string): string {
-  return drafts.get(session) ?? "";
-}
-
-function writeDraft(session: string, text: string): void {
-  if (text === "") drafts.delete(session);
-  else drafts.set(session, text);
 }

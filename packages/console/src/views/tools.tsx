@@ -21,7 +21,7 @@ export function Tools(): JSX.Element {
         <h1>Tools and MCP servers</h1>
       </header>
       <Show of={agent}>
-        {({ tools, permissionMode, workspace, model }) => (
+        {({ tools, toolSummaries, permissionMode, workspace, model }) => (
           <>
             <dl class="facts">
               <Fact name="Model" value={model === null ? "no leader responds" : modelName(model)} />
@@ -30,10 +30,11 @@ export function Tools(): JSX.Element {
             </dl>
             <section>
               <h2>{tools.length} tools</h2>
-              <ul class="row">
+              <ul class="tools">
                 {tools.map((tool) => (
-                  <li key={tool} class="tag">
+                  <li key={tool} data-row tabIndex={-1}>
                     <code>{tool}</code>
+                    <span class="muted">{visible(toolSummaries[tool] ?? "")}</span>
                   </li>
                 ))}
               </ul>
@@ -138,9 +139,12 @@ function ServerTools({ name, change }: { name: string; change: (body: object) =>
     <Show of={loaded}>
       {({ tools }) => (
         <ul class="lines">
-          {tools.map(({ tool, hidden }) => (
+          {tools.map(({ tool, summary = "", hidden }) => (
             <li key={tool} class="row">
-              <code class="grow">{visible(tool)}</code>
+              <span class="grow">
+                <code>{visible(tool)}</code> {hidden && <span class="tag warn">hidden</span>}{" "}
+                <span class="muted">{visible(summary)}</span>
+              </span>
               <button type="button" class="button" onClick={() => void toggle(tool, hidden)}>
                 {hidden ? "Show to the agent" : "Hide from the agent"}
               </button>

@@ -141,23 +141,61 @@ describe("chat in the console", { skip }, () => {
     assert.match((await page.locator(".tool-done .output").last().textContent()) ?? "", /Coffee/);
   });
 
+  const give = (type: "drop" | "paste", name: string, mediaType: string, base64: string) =>
+    page.locator(type === "drop" ? ".composer" : ".composer textarea").evaluate(
+      (element, file) => {
+        const bytes = Uint8Array.from(atob(file.base64), (each) => each.charCodeAt(0));
+        const data = new DataTransfer();
+        data.items.add(new File([bytes], file.name, { type: file.mediaType }));
+        const about = { bubbles: true, cancelable: true };
+        element.dispatchEvent(
+          file.type === "drop"
+            ? new DragEvent("drop", { ...about, dataTransfer: data })
+            : new ClipboardEvent("paste", { ...about, clipboardData: data }),
+        );
+      },
+      { type, name, mediaType, base64 },
+    );
+
+  test("keeps an unsent message with its files for each session when the page is loaded again", async () => {
+    const draft = page.url();
+    await area().fill("half a thought");
+    await give("drop", "notes.txt", "text/plain", btoa("buy milk"));
+    await page.locator(".chips", { hasText: "notes.txt" }).waitFor();
+    await page.getByRole("button", { name: "New chat" }).first().click();
+    await page.waitForURL((url) => url.href !== draft);
+    await page.getByText("A new conversation").waitFor();
+    assert.equal(await area().inputValue(), "");
+    await page.goto(draft);
+    await page.reload();
+    await page.locator(".chips", { hasText: "notes.txt" }).waitFor();
+    assert.equal(await area().inputValue(), "half a thought");
+    await area().press("Enter");
+    await page.locator(".message.user .files", { hasText: "notes.txt" }).waitFor();
+    await ended();
+    await page.reload();
+    await ended();
+    assert.equal(await area().inputValue(), "");
+    assert.equal(await page.locator(".chips").count(), 0);
+  });
+
+  test("shows how long calls took that no tool-runner ran, also when the page is loaded again", async () => {
+    const ask = { question: "Tea or coffee?", options: ["Tea", "Coffee"] };
+    const task = { prompt: "say: counted", profile: "counter", description: "Count" };
+    await say(
+      `tool: ask_user ${JSON.stringify(ask)}\nthen\ntool: sessions_spawn ${JSON.stringify(task)}\nthen\ntool: todo {"todos":[]}\nthen\nsay: over`,
+    );
+    await page.locator(".ask").getByRole("button", { name: "Coffee" }).click();
+    await ended();
+    await page.reload();
+    await ended();
+    const facts = await page.locator(".tool .tool-facts").allTextContents();
+    assert.equal(facts.length, 3);
+    for (const each of facts) assert.match(each, /\d (?:ms|s)$/);
+  });
+
   test("sends dropped and pasted files, and shows pictures", async () => {
     const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    const give = (type: "drop" | "paste", name: string, mediaType: string, base64: string) =>
-      page.locator(type === "drop" ? ".composer" : ".composer textarea").evaluate(
-        (element, file) => {
-          const bytes = Uint8Array.from(atob(file.base64), (each) => each.charCodeAt(0));
-          const data = new DataTransfer();
-          data.items.add(new File([bytes], file.name, { type: file.mediaType }));
-          const about = { bubbles: true, cancelable: true };
-          element.dispatchEvent(
-            file.type === "drop"
-              ? new DragEvent("drop", { ...about, dataTransfer: data })
-              : new ClipboardEvent("paste", { ...about, clipboardData: data }),
-          );
-        },
-        { type, name, mediaType, base64 },
-      );
     await give("drop", "notes.txt", "text/plain", btoa("buy milk"));
     await page.locator(".chips", { hasText: "notes.txt" }).waitFor();
     await give("paste", "dot.png", "image/png", dot);
@@ -217,6 +255,17 @@ describe("chat in the console", { skip }, () => {
     await ended(3);
     await page.locator(".turn-end", { hasText: "Stopped." }).waitFor();
     await page.locator(".message.assistant .markdown", { hasText: /^instead\s*$/ }).waitFor();
+  });
+
+  test("answers a message that waited to join a turn when that turn was stopped", async () => {
+    await say('tool: exec {"command":"sleep 60"}\nthen\nsay: never');
+    await page.locator(".tool-running").waitFor();
+    await page.getByLabel("While the turn runs").selectOption("steer");
+    await say("say: joined too late");
+    await page.locator(".queued-row", { hasText: "joined too late" }).waitFor();
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.locator(".turn-end", { hasText: "Stopped." }).waitFor();
+    await page.locator(".message.assistant .markdown", { hasText: /^joined too late\s*$/ }).waitFor();
   });
 
   test("completes a command from the menu and shows its answer", async () => {

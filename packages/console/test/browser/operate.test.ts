@@ -179,6 +179,7 @@ describe("operating from the console", { skip }, () => {
 
   test("lets a person consent to an MCP server, hides one of its tools, and switches it off and on", async () => {
     await open("tools");
+    await page.locator(".tools li", { hasText: /^ask_userAsk .+/ }).waitFor();
     const server = page.locator(".card", { hasText: "guarded" });
     await server.locator(".tag", { hasText: "consent" }).waitFor();
     await server.getByRole("button", { name: "Get the link" }).click();
@@ -189,6 +190,7 @@ describe("operating from the console", { skip }, () => {
     assert.match(await answer.text(), /may now use guarded/);
     await server.locator(".tag", { hasText: "ready" }).waitFor();
     await server.getByRole("button", { name: "Tools" }).click();
+    await server.locator(".lines li", { hasText: /^secret .*Read the treasure\./ }).waitFor();
     await server.getByRole("button", { name: "Hide from the agent" }).click();
     await server.getByRole("button", { name: "Show to the agent" }).waitFor();
     await server.getByText("0 tools").waitFor();

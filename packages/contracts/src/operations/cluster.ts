@@ -97,6 +97,8 @@ export const agentGet = operation({
     model: z.object({ provider: z.string(), model: z.string() }).nullable(),
     /** Sorted names; empty without an agent-core, and without the tools of tool-runners when none of these is responding. */
     tools: z.array(z.string()),
+    /** One line on each tool, by its name. */
+    toolSummaries: z.record(z.string(), z.string()),
     permissionMode: z.enum(permissionModes),
     /** Names of the MCP servers of the settings, connected or not. */
     mcpServers: z.array(z.string()),

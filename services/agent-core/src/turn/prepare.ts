@@ -108,12 +108,13 @@ export class TurnPreparer {
     return toolbox;
   }
 
-  /** Names of the tools that the agent itself has, from the last catalog; sorted. */
-  toolNames(): string[] {
+  /** Names of the tools that the agent itself has, from the last catalog, sorted; on request with a line on each. */
+  toolNames(withSummaries: boolean): { tools: string[]; summaries?: Record<string, string> } {
     const { settings } = this.#deps;
     const { tools, containment } = this.#catalog.known();
-    const toolbox = new Toolbox(tools, containment, this.#local, mainPolicy(settings), settings.tools);
-    return toolbox.descriptors.map(({ name }) => name);
+    const { descriptors } = new Toolbox(tools, containment, this.#local, mainPolicy(settings), settings.tools);
+    const summaries = Object.fromEntries(descriptors.map(({ name, summary }) => [name, summary]));
+    return { tools: Object.keys(summaries), ...(withSummaries ? { summaries } : {}) };
   }
 
   /** The session's stored prefix, unless it may take the new one. */

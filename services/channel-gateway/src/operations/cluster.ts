@@ -97,7 +97,7 @@ export const clusterOperations = [
     const { bus, settings } = call.deps;
     const [session, model, catalog] = await Promise.all([
       idOrKey === undefined ? null : call.session(idOrKey),
-      bus.request(controlModels, {}, { timeoutMs: agentMs }).catch(() => null),
+      bus.request(controlModels, { summaries: true }, { timeoutMs: agentMs }).catch(() => null),
       bus.request(toolCatalog, {}, { timeoutMs: agentMs }).catch(() => null),
     ]);
     const own = session?.overrides.model;
@@ -105,6 +105,7 @@ export const clusterOperations = [
       version,
       model: model === null ? null : { provider: model.provider, model: own ?? model.model },
       tools: model?.tools ?? [],
+      toolSummaries: model?.summaries ?? {},
       mcpServers: Object.keys(settings.mcp.servers),
       permissionMode: session?.overrides.permissionMode ?? settings.permissions.mode,
       workspace: catalog?.isolation ?? null,

@@ -12,7 +12,7 @@ import {
   type OutputOf,
   type ToolDescriptor,
 } from "@parley/contracts";
-import { abortable } from "@parley/kit";
+import { abortable, oneLine } from "@parley/kit";
 import type { Registry } from "../tool/registry.ts";
 import { failure, type Tool } from "../tool/tool.ts";
 import { callTool } from "./call-tool.ts";
@@ -55,6 +55,9 @@ export interface McpDeps {
   version: string;
   times: Partial<ServerTimes> | undefined;
 }
+
+/** Of the one line on a tool in lists for people. */
+const maxSummaryCharacters = 200;
 
 /** Starts the enabled servers as soon as the store has returned the switches; does not wait for them. */
 export function openMcp(config: McpConfig, { bus, log, runner, root, version, times }: McpDeps): Mcp {
@@ -182,7 +185,12 @@ export class McpServers {
   toolsOf(name: string): OutputOf<typeof mcpStatus>["tools"] {
     const hidden = this.#hidden.get(name);
     return (this.server(name)?.tools ?? [])
-      .map(({ name: tool }) => ({ tool, name: mcpToolName(name, tool), hidden: hidden?.has(tool) === true }))
+      .map(({ name: tool, title = tool, description = title }) => ({
+        tool,
+        name: mcpToolName(name, tool),
+        summary: oneLine(description, maxSummaryCharacters),
+        hidden: hidden?.has(tool) === true,
+      }))
       .sort((a, b) => (a.tool < b.tool ? -1 : 1));
   }
 

@@ -22,9 +22,8 @@ export async function startGuarded(): Promise<Guarded> {
   const granted: string[] = [];
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: "guarded", version: "1" });
-    server.registerTool("secret", { inputSchema: z.object({}) }, () => ({
-      content: [{ type: "text", text: "the treasure" }],
-    }));
+    const about = { description: "Read the treasure.", inputSchema: z.object({}) };
+    server.registerTool("secret", about, () => ({ content: [{ type: "text", text: "the treasure" }] }));
     return server;
   });
   let origin = "";
