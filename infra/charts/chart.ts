@@ -21,6 +21,8 @@ export function chartFiles(read: (path: string) => string, version: string): Map
     files.set(`templates/${name}.yaml`, when(condition, escaped(read(path))));
   const backup = withImages(escaped(read("k8s/components/backup/backup.yaml")));
   files.set("templates/backup.yaml", when("backup.enabled", backup));
+  files.set("templates/deletion-cost.yaml", deletionCost(read("k8s/components/deletion-cost/deletion-cost.yaml")));
+  files.set("deletion-cost.mjs", read("k8s/components/deletion-cost/deletion-cost.mjs"));
   files.set("templates/ingress.yaml", ingress(read("k8s/overlays/prod/ingress.yaml")));
   files.set("templates/boards.yaml", boards());
   for (const board of ["channels", "cluster", "cost", "turn"])
@@ -174,6 +176,27 @@ function ingress(manifest: string): string {
     ].join("\n"),
   );
   return when("ingress.enabled", named);
+}
+
+/** The program is in a ConfigMap; its name contains the hash of the content, as kustomize names it. */
+function deletionCost(manifest: string): string {
+  const name = 'deletion-cost-{{ .Files.Get "deletion-cost.mjs" | sha256sum | trunc 10 }}';
+  const named = replaced(
+    withImages(escaped(manifest)),
+    "            name: deletion-cost\n",
+    `            name: ${name}\n`,
+  );
+  return when(
+    "deletionCost.enabled",
+    `${named}---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: ${name}
+data:
+  deletion-cost.mjs: {{ .Files.Get "deletion-cost.mjs" | toJson }}
+`,
+  );
 }
 
 function boards(): string {

@@ -39,6 +39,8 @@ const warmUpMs = 10_000;
 const afterCutMs = 5_000;
 const fileBytes = 8 * 1024 * 1024;
 const rowBytes = 2_048;
+/** The message of the session that gets them. */
+const filledText = "filled with messages";
 /** On average, with the space after it. */
 const wordBytes = 9;
 
@@ -53,6 +55,7 @@ export async function runBackup({ megabytes, rate, report }: BackupOptions): Pro
   const load = startLoad({ url: cluster.httpUrl, token: cluster.token, rate, telegram });
   await delay(warmUpMs);
   const hashes = await fillWorkspace(join(workspace, "files"), (megabytes / 2) * 1024 * 1024);
+  await apiClient(cluster.httpUrls, cluster.token).ask(`say: ${filledText}`, "filled");
   await fillDatabase(source, (megabytes / 2) * 1024 * 1024);
   report(`filled with ${megabytes} MB`);
 
@@ -125,11 +128,11 @@ async function fillWorkspace(folder: string, bytes: number): Promise<Map<string,
   return hashes;
 }
 
-/** Messages of earlier turns in a session of its own. */
+/** Messages of earlier turns in a session of its own, which no client of the load uses. */
 async function fillDatabase(database: ChaosDatabase, bytes: number): Promise<void> {
   await database.query(
     `WITH chosen AS (
-       SELECT t.session_id, t.id AS turn_id FROM parley.turns t WHERE t.state <> 'running' ORDER BY t.id LIMIT 1
+       SELECT session_id, turn_id FROM parley.messages WHERE role = 'assistant' AND parts LIKE '%${filledText}%' LIMIT 1
      ), filled AS (
        INSERT INTO parley.messages (session_id, seq, turn_id, role, parts)
        SELECT session_id, (SELECT seq FROM parley.sessions WHERE id = session_id) + n, turn_id, 'assistant',

@@ -33,7 +33,7 @@ const Named = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: 
 
 function objectsIn(text: string): Map<string, Rendered> {
   const objects = new Map<string, Rendered>();
-  for (const document of parseAllDocuments(text.replaceAll(/parley-config-[a-z0-9]{10}\b/g, "parley-config"))) {
+  for (const document of parseAllDocuments(text.replaceAll(/\b(parley-config|deletion-cost)-[a-z0-9]{10}\b/g, "$1"))) {
     const object = sorted(document.toJS());
     if (object === null) continue;
     const { kind, metadata } = Named.parse(object);
@@ -91,6 +91,10 @@ describe("renders the same objects as kustomize", { skip }, () => {
       values: ["prometheus.enabled=true"],
     },
     "with KEDA": { overlay: { components: ["../../components/keda"] }, values: ["keda.enabled=true"] },
+    "with deletion costs": {
+      overlay: { components: ["../../components/deletion-cost"] },
+      values: ["deletionCost.enabled=true"],
+    },
     "with traces": {
       overlay: { components: ["../../components/otel"] },
       values: ["otel.enabled=true"],
@@ -101,7 +105,7 @@ describe("renders the same objects as kustomize", { skip }, () => {
     },
     "with all of them, an ingress and other images": {
       overlay: {
-        components: ["hpa", "web", "prometheus", "otel", "external-secrets", "backup", "gvisor"].map(
+        components: ["hpa", "deletion-cost", "web", "prometheus", "otel", "external-secrets", "backup", "gvisor"].map(
           (name) => `../../components/${name}`,
         ),
         resources: ["../../base", "ingress.yaml"],
@@ -119,6 +123,7 @@ describe("renders the same objects as kustomize", { skip }, () => {
       },
       values: [
         "autoscaling.enabled=true",
+        "deletionCost.enabled=true",
         "web.enabled=true",
         "prometheus.enabled=true",
         "otel.enabled=true",

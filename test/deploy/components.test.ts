@@ -9,7 +9,15 @@ import { metricCatalog } from "@parley/chassis";
 import { services } from "@parley/contracts";
 import { z } from "zod";
 
-import { at, kustomization, manifestsIn, mountedFiles, parseFile, workloads } from "./support/manifests.ts";
+import {
+  at,
+  kustomization,
+  manifestsIn,
+  mountedFiles,
+  parseFile,
+  scalingQueries,
+  workloads,
+} from "./support/manifests.ts";
 import { read, root } from "./support/repository.ts";
 
 const inBase = workloads(manifestsIn("k8s/base"));
@@ -41,13 +49,29 @@ describe("autoscaling", () => {
     });
   }
 
-  test("keda asks only for metrics of the catalog", () => {
-    for (const object of parseFile("k8s/components/keda/scaled-objects.yaml")) {
-      const query = z.string().parse(at(object, "spec", "triggers", 0, "metadata", "query"));
+  test("keda asks only for metrics of the catalog, and takes an empty result for an error", () => {
+    for (const query of Object.values(scalingQueries())) {
       const names = [...query.matchAll(/parley_\w+/g)].map(([name]) => name);
       assert.ok(names.length > 0);
       for (const name of names) assert.ok(name in metricCatalog, name);
     }
+    for (const object of parseFile("k8s/components/keda/scaled-objects.yaml")) {
+      const triggers = z.array(z.looseObject({ metadata: z.unknown() })).parse(at(object, "spec", "triggers"));
+      // By default KEDA takes it for 0, and would remove replicas while Prometheus does not reach them.
+      for (const { metadata } of triggers) assert.equal(at(metadata, "ignoreNullValues"), "false");
+      assert.equal(at(object, "spec", "fallback", "behavior"), "currentReplicasIfHigher");
+    }
+  });
+
+  test("spares background commands: one replica for each runner that has some, and the idle ones removed first", () => {
+    const [runner] = parseFile("k8s/components/keda/scaled-objects.yaml");
+    const triggers = z
+      .array(z.looseObject({ name: z.string(), metadata: z.looseObject({ threshold: z.string() }) }))
+      .parse(at(runner, "spec", "triggers"));
+    assert.equal(triggers.find(({ name }) => name === "runners-with-commands")?.metadata.threshold, "1");
+    assert.match(scalingQueries()["runners-with-commands"] ?? "", /^count\(parley_background_commands > 0\) or /);
+    const prod = kustomization("k8s/overlays/prod/kustomization.yaml");
+    assert.ok(z.array(z.string()).parse(at(prod, "components")).includes("../../components/deletion-cost"));
   });
 
   test("is used by the prod overlay once", () => {

@@ -38,18 +38,20 @@ async function answer(request: IncomingMessage): Promise<[status: number, body: 
     }));
     return [200, { items }];
   }
-  const pod = stored.get(pathname.slice(base.length + 1));
+  const [name = "", subresource] = pathname.slice(base.length + 1).split("/");
+  const pod = stored.get(name);
   if (request.method !== "PATCH" || pod === undefined) return [404, { message: "not found" }];
+  if (subresource !== "status") return [403, { message: "cannot patch resource pods" }];
   assert.equal(request.headers["content-type"], "application/merge-patch+json");
   let body = "";
   for await (const chunk of request) body += String(chunk);
   const patch = JSON.parse(body) as { metadata: { annotations: Record<string, string | null> } };
   assert.deepEqual(Object.keys(patch), ["metadata"]);
   assert.deepEqual(Object.keys(patch.metadata), ["annotations"]);
-  patched.push(pathname.slice(base.length + 1));
-  for (const [name, value] of Object.entries(patch.metadata.annotations)) {
-    const { [name]: _, ...rest } = pod.annotations ?? {};
-    pod.annotations = value === null ? rest : { ...rest, [name]: value };
+  patched.push(name);
+  for (const [key, value] of Object.entries(patch.metadata.annotations)) {
+    const { [key]: _, ...rest } = pod.annotations ?? {};
+    pod.annotations = value === null ? rest : { ...rest, [key]: value };
   }
   return [200, {}];
 }
@@ -103,12 +105,37 @@ test("gives a tool-runner the number of its commands as cost, and removes it whe
   assert.deepEqual(await updateCosts(pods, metricsOf), new Map());
 });
 
-test("may list and patch the pods of its namespace and nothing else, and nobody may connect to it", () => {
+test("updates the other tool-runners while one does not answer, and reports a refused change", async () => {
+  stored.clear();
+  patched.length = 0;
+  for (const name of ["hanging", "busy", "gone"]) stored.set(name, { ip: `10.0.1.${stored.size + 1}` });
+  const released = Promise.withResolvers<string>();
+  const busyWritten = Promise.withResolvers<undefined>();
+  const pods = podsOf({ url, namespace, token: () => token });
+  const updating = updateCosts(
+    {
+      list: () => pods.list(),
+      async annotate(name, cost) {
+        if (name === "gone") stored.delete(name);
+        await pods.annotate(name, cost).finally(() => name === "busy" && busyWritten.resolve(undefined));
+      },
+    },
+    (ip) => (ip === "10.0.1.1" ? released.promise : Promise.resolve(metrics(1))),
+  );
+  const refused = assert.rejects(updating, /responded 404/);
+  await busyWritten.promise;
+  assert.deepEqual(patched, ["busy"]);
+  released.reject(new Error("timeout"));
+  await refused;
+});
+
+test("may list the pods of its namespace and patch their status and nothing else, and nobody may connect to it", () => {
   const objects = parseFile("k8s/components/deletion-cost/deletion-cost.yaml");
   const only = (kind: string, name: string) =>
     objects.find((each) => at(each, "kind") === kind && at(each, "metadata", "name") === name);
   assert.deepEqual(at(only("Role", "deletion-cost"), "rules"), [
-    { apiGroups: [""], resources: ["pods"], verbs: ["list", "patch"] },
+    { apiGroups: [""], resources: ["pods"], verbs: ["list"] },
+    { apiGroups: [""], resources: ["pods/status"], verbs: ["patch"] },
   ]);
   const ingress = objects.filter((each) => at(each, "spec", "ingress") !== undefined);
   assert.deepEqual(

@@ -8,7 +8,8 @@ import { store } from "@parley/contracts";
 import { debianBinary, sharedCacheDir } from "@parley/local";
 import { Cleanup, pollUntil, tlsFixtures } from "@parley/testing";
 import { startAlertCluster, type AlertCluster } from "./support/alert-cluster.ts";
-import { assertFiresAndClears, rules, type Scrape } from "./support/alert-replay.ts";
+import { scalingQueries } from "../deploy/support/manifests.ts";
+import { assertFiresAndClears, assertValue, rules, type Scrape } from "./support/alert-replay.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
@@ -43,6 +44,12 @@ describe("alerts of a cluster", { skip: promtool === undefined ? "promtool is no
   ): Promise<void> {
     await assertFiresAndClears(promtool ?? "", fixture.folder, { alert, labels, healthy, faulty, cleared });
     shown.add(alert);
+  }
+
+  /** The results of the queries of the component `keda` by trigger. */
+  async function assertScaling(state: Scrape, values: Record<string, number | undefined>): Promise<void> {
+    for (const [name, value] of Object.entries(values))
+      await assertValue(promtool ?? "", fixture.folder, scalingQueries()[name] ?? name, state, value);
   }
 
   const turns = (count: number) => Promise.all(Array.from({ length: count }, () => turn("say: quick")));
@@ -80,6 +87,37 @@ describe("alerts of a cluster", { skip: promtool === undefined ? "promtool is no
     );
     for (const alert of ["ParleyNoLeader", "ParleyRedisUnreachable", "ParleyMessagesWait"])
       await fires(alert, [healthy, faulty, cleared]);
+    // Nobody's queue contains the message that waits.
+    await assertScaling(faulty, { sessions: undefined, inbox: 1 });
+  });
+
+  test("let KEDA count calls, background commands and sessions, and miss nothing while all is idle", async () => {
+    const idle = { calls: 0, "runners-with-commands": 0, sessions: 0, inbox: 0, clients: 0 };
+    const settled = () => until("an idle leader", (value) => value("parley_sessions_active") === 0);
+    await assertScaling(await settled(), idle);
+    await turn(`tool: exec {"command":"sleep 600","background":true}\nthen\nsay: done`);
+    await assertScaling(await settled(), { ...idle, calls: 1, "runners-with-commands": 1 });
+    const posted = await client.post(
+      `tool: exec {"command":"until test -e on; do sleep 0.05; done"}\nthen\nsay: done`,
+      {
+        conversation: "scaling",
+      },
+    );
+    const busy = await until(
+      "a running call",
+      (value) => value("parley_tool_calls_running") === 1 && value("parley_sessions_active") === 1,
+    );
+    await assertScaling(busy, { ...idle, calls: 2, "runners-with-commands": 1, sessions: 1 });
+    await writeFile(join(cluster.home, "workspace", "on"), "");
+    await client.settled(posted, 120_000);
+    const unscraped = { ...busy, samples: [] };
+    await assertScaling(unscraped, {
+      calls: undefined,
+      "runners-with-commands": undefined,
+      sessions: undefined,
+      inbox: undefined,
+      clients: undefined,
+    });
   });
 
   test("fire when a channel cannot be reached, and clear when its text was sent", async () => {

@@ -4,9 +4,11 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { version } from "@parley/chassis";
 import type { ServiceName } from "@parley/contracts";
-import { startNats, startRedis } from "@parley/local";
+import { startNats, startPostgres, startRedis } from "@parley/local";
 import { Cleanup, startTestNats, temporaryFolder } from "@parley/testing";
+import { knownMigrations, migrate } from "../../services/store/src/migrate.ts";
 import { redisCommand } from "../chaos/faults.ts";
 import { startService } from "./support/service-process.ts";
 
@@ -124,6 +126,34 @@ test("starts agent-core only with Redis's password, and keeps it ready when Redi
   await redis.stop();
   await running.until("/metrics", ({ body }) => /parley_redis_connected\{[^}]*\} 0/.test(body));
   assert.equal((await running.probe("/readyz")).status, 200);
+});
+
+test("starts store only with the newest migration, and names the one that is missing", async () => {
+  const [nats, postgres] = await Promise.all([
+    startTestNats(cleanup),
+    startPostgres({ dataDir: join(await temporaryFolder(cleanup), "postgres") }),
+  ]);
+  cleanup.add(() => postgres.stop());
+  const [previous, newest = ""] = knownMigrations().slice(-2);
+  const running = await startService(cleanup, "store", {
+    env: { PARLEY_NATS_URL: nats.urlFor("store"), DATABASE_URL: postgres.storeUrl },
+  });
+  const named = async () => {
+    const { status, body } = await running.until("/startupz", (probe) => probe.body.includes("migration"));
+    assert.deepEqual([status, body], [503, `waiting for the database: ${sentence}\n`]);
+    assert.equal((await running.probe("/livez")).status, 200);
+    assert.equal((await running.probe("/readyz")).status, 503);
+  };
+  const sentence =
+    `migration ${newest} is not applied yet; ` +
+    `run the migrations (Kubernetes: Job migrate-${version.replaceAll(".", "-")}, Compose: service migrate)`;
+  await named();
+  // The database of the version before.
+  await migrate(postgres.ownerUrl, previous === undefined ? {} : { until: previous });
+  await named();
+  assert.equal(running.lines.filter((line) => line.includes("start delayed")).length, 1, running.lines.join("\n"));
+  await migrate(postgres.ownerUrl);
+  await running.until("/readyz", ({ status }) => status === 200);
 });
 
 test("does not start tool-runner when its user cannot write the workspace", async () => {

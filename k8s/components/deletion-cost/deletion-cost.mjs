@@ -9,8 +9,8 @@ import { setTimeout as delay } from "node:timers/promises";
 export const annotation = "controller.kubernetes.io/pod-deletion-cost";
 const selector = "app.kubernetes.io/name=tool-runner";
 const healthPort = 8080;
-const everyMs = 10_000;
-const requestMs = 5_000;
+const everyMs = 1_000;
+const requestMs = 2_000;
 
 /**
  * The background commands in the text of `/metrics`; undefined when the metric is missing.
@@ -23,19 +23,23 @@ export function commandsIn(metrics) {
 }
 
 /**
- * Compares each tool-runner with its annotation, and corrects it. A pod that does not answer keeps its cost.
+ * Compares each tool-runner with its annotation, and corrects it. A pod that does not answer keeps its cost, and delays no other.
  * @param {{ list(): Promise<{ name: string, ip: string, cost: string | undefined }[]>, annotate(name: string, cost: string | null): Promise<void> }} pods
  * @param {(ip: string) => Promise<string>} metricsOf
  * @returns {Promise<Map<string, number>>} the costs that were changed, by pod
  */
 export async function updateCosts(pods, metricsOf) {
   const changed = new Map();
-  for (const { name, ip, cost = "0" } of await pods.list()) {
+  const update = async ({ name, ip, cost = "0" }) => {
     const commands = await metricsOf(ip).then(commandsIn, () => undefined);
-    if (commands === undefined || String(commands) === cost) continue;
+    if (commands === undefined || String(commands) === cost) return;
     await pods.annotate(name, commands === 0 ? null : String(commands));
     changed.set(name, commands);
-  }
+  };
+  const failed = (await Promise.allSettled((await pods.list()).map(update))).find(
+    ({ status }) => status === "rejected",
+  );
+  if (failed !== undefined) throw failed.reason;
   return changed;
 }
 
@@ -66,8 +70,9 @@ export function podsOf({ url, namespace, token }) {
           cost: metadata.annotations?.[annotation],
         }));
     },
+    // The subresource keeps everything but the status and the labels and annotations: a pod's image cannot be changed there.
     async annotate(name, cost) {
-      await request(`/${name}`, {
+      await request(`/${name}/status`, {
         method: "PATCH",
         headers: { "content-type": "application/merge-patch+json" },
         body: JSON.stringify({ metadata: { annotations: { [annotation]: cost } } }),

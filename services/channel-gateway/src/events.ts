@@ -50,6 +50,8 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
   let leases = 0;
   const clients = { ws: 0, sse: 0 };
   const leaseChanged = (by: 1 | -1) => metrics.set("parley_leases_held", (leases += by));
+  // Present from the start: autoscaling takes a missing sum for a gateway that is not scraped.
+  for (const kind of ["ws", "sse"] as const) metrics.set("parley_live_clients", { kind }, clients[kind]);
   return {
     inbound(channel, result, reason) {
       metrics.count("parley_inbound_total", { channel, result });

@@ -11,6 +11,7 @@ import {
   type StartContext,
 } from "@parley/chassis";
 import { FairSemaphore } from "@parley/kit";
+import { DatabaseError } from "pg";
 import type { StoreConfig } from "./config.ts";
 import { openBackends } from "./blobs/open.ts";
 import type { BlobBackends } from "./blobs/backend.ts";
@@ -115,13 +116,21 @@ function missingMigration(name: string | undefined): string {
   return `migration ${name} is not applied yet; run the migrations (Kubernetes: Job ${job}, Compose: service migrate)`;
 }
 
+/** Codes of a missing schema, table, column or function: each new connection prepares statements of the newest schema. */
+const missingObjects: ReadonlySet<string | undefined> = new Set(["3F000", "42P01", "42703", "42883"]);
+
+function lacksSchema(error: unknown): boolean {
+  return error instanceof DatabaseError && missingObjects.has(error.code);
+}
+
 /** Waits until the database is reachable and has the newest migration of this build. */
 async function waitForSchema(database: Database, { startup }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);
   for (;;) {
     const missing = await database.pool.query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted]).then(
       ({ rowCount }) => (rowCount === 1 ? null : missingMigration(wanted)),
-      (error: unknown) => explainLinkFailure(error, "DATABASE_CA_FILE"),
+      (error: unknown) =>
+        lacksSchema(error) ? missingMigration(wanted) : explainLinkFailure(error, "DATABASE_CA_FILE"),
     );
     if (missing === null) break;
     startup.waiting("the database", missing);

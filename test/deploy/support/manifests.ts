@@ -180,3 +180,17 @@ export function mountedFiles({ spec }: Workload): MountedFile[] {
     );
   });
 }
+
+const ScaledObject = z.looseObject({
+  spec: z.looseObject({
+    triggers: z.array(z.looseObject({ name: z.string(), metadata: z.record(z.string(), z.string()) })),
+  }),
+});
+
+/** The queries of the component `keda` by the names of their triggers. */
+export function scalingQueries(): Record<string, string> {
+  const triggers = parseFile("k8s/components/keda/scaled-objects.yaml").flatMap(
+    (each) => ScaledObject.parse(each).spec.triggers,
+  );
+  return Object.fromEntries(triggers.map(({ name, metadata }) => [name, metadata["query"] ?? ""]));
+}

@@ -83,14 +83,45 @@ export async function assertFiresAndClears(
       expected(healthy + faulty + cleared - 1, []),
     ],
   };
-  const file = join(folder, `${alert}.test.yaml`);
-  writeFileSync(file, JSON.stringify({ rule_files: [rulesFile], evaluation_interval: "1m", tests: [test] }));
+  await runTest(promtool, join(folder, `${alert}.test.yaml`), alert, [rulesFile], test);
+}
+
+/** Rejects unless a query has this one value on the metrics, which have lasted for minutes; undefined: an empty result. */
+export async function assertValue(
+  promtool: string,
+  folder: string,
+  query: string,
+  state: Scrape,
+  value: number | undefined,
+): Promise<void> {
+  const test = {
+    interval: "1m",
+    input_series: seriesOf(query, { healthy: state, faulty: state, cleared: state }),
+    promql_expr_test: [
+      {
+        expr: query,
+        eval_time: `${minutes.healthy}m`,
+        exp_samples: value === undefined ? [] : [{ labels: "{}", value }],
+      },
+    ],
+  };
+  await runTest(promtool, join(folder, "query.test.yaml"), query, [], test);
+}
+
+async function runTest(
+  promtool: string,
+  file: string,
+  title: string,
+  ruleFiles: readonly string[],
+  test: { input_series: { series: string; values: string }[] },
+): Promise<void> {
+  writeFileSync(file, JSON.stringify({ rule_files: ruleFiles, evaluation_interval: "1m", tests: [test] }));
   try {
     // Not synchronously: the links to the cluster's servers are in this process.
     await promisify(execFile)(promtool, ["test", "rules", file]);
   } catch (error) {
     const series = test.input_series.map((each) => `${each.series} ${each.values.slice(0, 600)}`).join("\n");
-    throw new Error(`${alert}: ${errorMessage(error)}\n${series}`, { cause: error });
+    throw new Error(`${title}: ${errorMessage(error)}\n${series}`, { cause: error });
   }
 }
 
