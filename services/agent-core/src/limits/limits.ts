@@ -66,7 +66,8 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
     return stopped("max_budget", `this took ${tokens} tokens, the limit for one request`);
   if (over(limits.maxMicroUsd, progress.cost.micros) || over(limits.maxTreeMicroUsd, progress.treeMicroUsd)) {
     const spent = Math.max(progress.cost.micros, progress.treeMicroUsd);
-    return stopped("max_budget", `this cost ${dollars(spent)}, the limit for one request`);
+    const limit = over(limits.maxMicroUsd, progress.cost.micros) ? limits.maxMicroUsd : limits.maxTreeMicroUsd;
+    return stopped("max_budget", `this cost ${dollars(spent)}; the limit for one request is ${dollars(limit)}`);
   }
   const sessionSteps = progress.earlierModelSteps + progress.modelSteps;
   if (over(limits.maxIterationsPerSession, sessionSteps))

@@ -18,6 +18,8 @@ export interface Ended {
   step: ToolStep;
   round: Round;
   result: ToolResult;
+  /** JSON text of the arguments that the call ran with: hooks and people may have changed the model's. */
+  input: string;
   /** Notes from the hooks before the call. */
   notes: string[];
   sleeps: boolean;
@@ -32,10 +34,10 @@ export async function runPostToolHooks(
   ended: Ended,
   signal: AbortSignal,
 ): Promise<CallEnd> {
-  const { step, result } = ended;
+  const { step, result, input } = ended;
   if (result.refused === true) return endCall(deps, context, ended, { notes: [] });
   const [tool = step.tool, ...aliases] = context.toolbox.namesOf(step.tool);
-  const use = { tool, aliases, callId: step.callId, input: step.input };
+  const use = { tool, aliases, callId: step.callId, input };
   const verdict = result.isError
     ? await deps.runHooks("PostToolUseFailure", context.hookContext, { ...use, error: result.content }, signal)
     : await deps.runHooks("PostToolUse", context.hookContext, { ...use, output: result.content }, signal);
@@ -55,7 +57,7 @@ export async function runPostToolHooks(
 export async function endCall(
   deps: RoundDeps,
   context: RoundContext,
-  { step, round, result, notes, sleeps, durationMs }: Ended,
+  { step, round, result, notes, sleeps, durationMs }: Omit<Ended, "input">,
   hooks: HookOutcome,
   hooksRun = 0,
 ): Promise<CallEnd> {

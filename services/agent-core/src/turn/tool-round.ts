@@ -15,6 +15,7 @@ import { authorizeToolCall, deniedPaths, type AuthorizationContext, type Authori
 import { endCall, endOfStored, previewChars, runPostToolHooks, type CallEnd } from "./call-end.ts";
 import { callGroups } from "../tools/call-groups.ts";
 import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts";
+import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import type { SamplingCall } from "../sampling/service.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import type { TurnTool } from "../tools/toolbox.ts";
@@ -152,7 +153,8 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
     // Settled by another service while the turn was parked: no event has reported it yet.
     const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
     const notes = step.approval?.authorization?.notes ?? [];
-    const ended = { ...launch, result: step.result, notes, sleeps: false, durationMs };
+    const input = storedInput(context, step);
+    const ended = { ...launch, result: step.result, input, notes, sleeps: false, durationMs };
     return runPostToolHooks(deps, context, ended, signal);
   }
   const tool = context.toolbox.find(step.tool);
@@ -189,9 +191,16 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
       const ran = await run(deps, context, { ...launch, tool, input: permitted.input }, signal);
       if ("until" in ran) return { end: "waiting", until: ran.until };
       const durationMs = performance.now() - startedAt;
-      return runPostToolHooks(deps, context, { ...launch, ...ran, notes: permitted.notes, durationMs }, signal);
+      const { input, notes } = permitted;
+      return runPostToolHooks(deps, context, { ...launch, ...ran, input, notes, durationMs }, signal);
     }
   }
+}
+
+/** The arguments of a call that an earlier leader started: as a person edited or approved them, otherwise as the model wrote them. */
+function storedInput({ toolbox }: RoundContext, { tool, input, approval }: ToolStep): string {
+  const [name = tool] = toolbox.namesOf(tool);
+  return normalizeArguments(name, approval?.updatedInput ?? approval?.authorization?.input ?? input, tool);
 }
 
 /** Polls a call that waits for somebody when the turn resumes for another reason. */
@@ -209,7 +218,8 @@ async function resumeCall(
   if ("until" in ran) return { end: "waiting", until: ran.until };
   const durationMs = sinceMs(step.startedAt);
   const notes = step.approval?.authorization?.notes ?? [];
-  return runPostToolHooks(deps, context, { ...launch, ...ran, notes, durationMs }, signal);
+  const input = storedInput(context, step);
+  return runPostToolHooks(deps, context, { ...launch, ...ran, input, notes, durationMs }, signal);
 }
 
 async function run(

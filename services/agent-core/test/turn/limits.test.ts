@@ -43,8 +43,12 @@ const each: Record<keyof Limits, [(value: number) => Partial<Progress>, "max_tur
     "max_budget",
     /took 120000 tokens/,
   ],
-  maxMicroUsd: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /this cost \$0\.12/],
-  maxTreeMicroUsd: [(value) => ({ treeMicroUsd: value }), "max_budget", /this cost \$0\.12/],
+  maxMicroUsd: [
+    (value) => ({ cost: { micros: value, unpricedCalls: 0 } }),
+    "max_budget",
+    /this cost \$0\.12; the limit .* is \$0\.12/,
+  ],
+  maxTreeMicroUsd: [(value) => ({ treeMicroUsd: value }), "max_budget", /this cost \$0\.12; the limit .* is \$0\.12/],
   maxIterationsPerSession: [
     (value) => ({ earlierModelSteps: value }),
     "max_turns",
@@ -130,4 +134,13 @@ test("continues within all limits and ends with a notice beyond any of them", ()
       if (finish !== undefined) assert.ok(finish.text.length > 20);
     }),
   );
+});
+
+test("names the cost and the limit when a call has cost more than was left", () => {
+  const spent = { cost: { micros: 15_002_500, unpricedCalls: 0 }, treeMicroUsd: 15_002_500 };
+  const text = limitReached(
+    { ...none, maxMicroUsd: 1_000_000, maxTreeMicroUsd: 10_000_000 },
+    { ...begun, ...spent },
+  )?.text;
+  assert.match(text ?? "", /this cost \$15\.00; the limit for one request is \$1\.00\./);
 });
