@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { HOOK_EVENTS } from "@anthropic-ai/claude-agent-sdk";
+import { HOOK_EVENTS, type SDKMessage } from "@anthropic-ai/claude-agent-sdk";
 import { readHookEvent } from "../packages/cli/src/run/hook-events.ts";
+import type { SdkMessage } from "../packages/projections/src/sdk-types.ts";
 
 const types = readFileSync(new URL("sdk.d.ts", import.meta.resolve("@anthropic-ai/claude-agent-sdk")), "utf8");
 const page = readFileSync(new URL("../docs/sdk.md", import.meta.url), "utf8");
@@ -72,4 +73,27 @@ test("lists every message of the SDK, and those that only Parley sends", () => {
   });
   const own = ["permission_request", "permission_decided", "model_fallback", "user_question", "notice"];
   assert.deepEqual(documented("message"), [...new Set([...messages, ...own])].toSorted());
+});
+
+type Mutable<T> = T extends object ? { -readonly [K in keyof T]: Mutable<T[K]> } : T;
+type Body<T, S extends string> = Omit<Extract<T, { type: "system"; subtype: S }>, "uuid">;
+/** True if every message of this subtype has the fields of the SDK's type; the compiler checks it. */
+type Fits<S extends string> = Mutable<Body<SdkMessage, S>> extends Body<SDKMessage, S> ? true : never;
+
+// design: 003.41
+test("sends system messages with the fields of the SDK's types", () => {
+  const fits: Record<string, true> = {
+    compact_boundary: true satisfies Fits<"compact_boundary">,
+    api_retry: true satisfies Fits<"api_retry">,
+    task_started: true satisfies Fits<"task_started">,
+    task_notification: true satisfies Fits<"task_notification">,
+    permission_denied: true satisfies Fits<"permission_denied">,
+    hook_started: true satisfies Fits<"hook_started">,
+    hook_response: true satisfies Fits<"hook_response">,
+  };
+  const sent = documented("message");
+  assert.deepEqual(
+    Object.keys(fits).filter((name) => !sent.includes(name)),
+    [],
+  );
 });

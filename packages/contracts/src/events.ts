@@ -148,7 +148,10 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     type: z.literal("model.retry"),
     ...inTurn,
     step: z.number().int(),
+    /** Of the attempt that follows. */
     attempt: z.number().int(),
+    /** How often one model is tried. Left out by older versions. */
+    tries: z.number().int().optional(),
     delayMs: z.number(),
     reason: z.string(),
   }),

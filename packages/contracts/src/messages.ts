@@ -90,6 +90,8 @@ const FinishPart = z.object({
   type: z.literal("finish"),
   /** The provider's stop reason, or `cancelled`. */
   reason: z.string(),
+  /** The stop sequence that the model reached. Left out: none, or the provider did not report which. */
+  stopSequence: z.string().optional(),
   /** ISO 8601, UTC. */
   at: z.string(),
 });

@@ -29,8 +29,10 @@ export function jsonOr(text: string): unknown {
   }
 }
 
-export function stopReasonOf({ parts }: Message): string | null {
-  return parts.find((part) => part.type === "finish")?.reason ?? null;
+/** Why a model reply ended, and the stop sequence that it reached; null: none, or unknown. */
+export function stopOf({ parts }: Message): { stop_reason: string | null; stop_sequence: string | null } {
+  const finish = parts.find((part) => part.type === "finish");
+  return { stop_reason: finish?.reason ?? null, stop_sequence: finish?.stopSequence ?? null };
 }
 
 function subtypeOf(reason: ExitReason): ResultSubtype {

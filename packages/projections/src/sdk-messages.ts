@@ -8,7 +8,8 @@
 import { createHash } from "node:crypto";
 import { noUsage, ownToolName, textOf, type Message, type SessionEvent } from "@parley/contracts";
 import { Position } from "./position.ts";
-import { blocksOf, jsonOr, resultOf, stopReasonOf } from "./sdk-blocks.ts";
+import { blocksOf, jsonOr, resultOf, stopOf } from "./sdk-blocks.ts";
+import { boundaryOf, retryOf, taskEnd, taskOf } from "./sdk-system.ts";
 import { initBody } from "./sdk-init.ts";
 import { RunTotals, sdkUsage } from "./sdk-totals.ts";
 import { SdkTurn } from "./sdk-turn.ts";
@@ -101,10 +102,8 @@ export class SdkMessages {
         return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "text", event, atMs)];
       case "reasoning.delta":
         return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "thinking", event, atMs)];
-      case "model.retry": {
-        const { attempt, delayMs, reason } = event;
-        return [{ type: "system", subtype: "api_retry", attempt, retry_delay_ms: delayMs, error: reason }];
-      }
+      case "model.retry":
+        return [retryOf(event)];
       case "model.failover": {
         const { from, to, reason } = event;
         return [{ type: "system", subtype: "model_fallback", from_model: from, to_model: to, reason }];
@@ -128,22 +127,16 @@ export class SdkMessages {
       case "compaction.started":
         turn.compacting = true;
         return [{ type: "system", subtype: "status", status: "compacting" }];
-      case "compacted": {
-        const { trigger, strategy, tokensBefore, tokensAfter } = event;
-        const metadata = { trigger, strategy, pre_tokens: tokensBefore, post_tokens: tokensAfter };
-        return [
-          { type: "system", subtype: "compact_boundary", compact_metadata: metadata },
-          ...over(turn, "compacting"),
-        ];
-      }
+      case "compacted":
+        return [boundaryOf(event), ...over(turn, "compacting")];
       case "rewound":
         // Their clients know no such message.
         return [];
       case "subagent.started": {
-        const { callId, sessionId, profile, mode } = event;
+        const { callId, sessionId, mode } = event;
         if (mode === "wait") turn.tasks.set(callId, sessionId);
         else this.#background.set(sessionId, callId);
-        return [{ type: "system", subtype: "task_started", task_id: sessionId, tool_use_id: callId, profile, mode }];
+        return [taskOf(event, turn.inputOf(callId))];
       }
       case "approval.requested": {
         const call = { request_id: event.approvalId, tool_name: ownToolName(event.tool), tool_use_id: event.callId };
@@ -203,13 +196,13 @@ export class SdkMessages {
         const id = messageId(turnId, turn.modelCalls);
         const { model } = message;
         const content = blocksOf(message.parts);
-        const stopReason = stopReasonOf(message);
+        const stop = stopOf(message);
         const usage = sdkUsage(spent ?? noUsage);
-        const reply = { id, model, content, stopReason, usage };
+        const reply = { id, model, content, stop, usage };
         const partial = this.#options.partial ? streamed(turn.partial.commit(reply)) : [];
         if (content.length === 0) return partial;
         const assistantMessage = { id, type: "message", role: "assistant", model, content } as const;
-        const end = { stop_reason: stopReason, stop_sequence: null, usage };
+        const end = { ...stop, usage };
         return [...partial, { type: "assistant", parent_tool_use_id: null, message: { ...assistantMessage, ...end } }];
       }
       case "tool": {
@@ -236,11 +229,10 @@ export class SdkMessages {
   /** The first line of a report states how the task ended; the rest is the sub-agent's text. */
   #report(task: string, text: string): SdkBody {
     const [head = "", ...rest] = text.split("\n");
-    const call = this.#background.get(task) ?? null;
+    const call = this.#background.get(task);
     this.#background.delete(task);
     const status = head.includes("has not finished") ? "failed" : "completed";
-    const summary = rest.join("\n").trim();
-    return { type: "system", subtype: "task_notification", task_id: task, tool_use_id: call, status, summary };
+    return taskEnd(task, call, status, rest.join("\n").trim());
   }
 
   #end(turn: SdkTurn, { text, exitReason, usage, cost }: Event<"turn.finished">, atMs: number): SdkBody[] {

@@ -17,9 +17,12 @@ export interface CommittedReply {
   id: string;
   model: string | null;
   content: readonly ContentBlock[];
-  stopReason: string | null;
+  stop: Stop;
   usage: SdkUsage;
 }
+
+type Stop = Extract<StreamEvent, { type: "message_delta" }>["delta"];
+const noStop: Stop = { stop_reason: null, stop_sequence: null };
 
 export class PartialMessages {
   #step = -1;
@@ -66,7 +69,7 @@ export class PartialMessages {
   }
 
   /** Completes the message of a committed reply. Its tool calls come at once: the live events do not contain their arguments. */
-  commit({ id, model, content, stopReason, usage }: CommittedReply): StreamEvent[] {
+  commit({ id, model, content, stop, usage }: CommittedReply): StreamEvent[] {
     this.#doneStep = this.#step;
     const calls = content.filter((block) => block.type === "tool_use");
     const events: StreamEvent[] = [];
@@ -81,14 +84,14 @@ export class PartialMessages {
       const delta = { type: "input_json_delta", partial_json: json } as const;
       events.push({ type: "content_block_delta", index: this.#index, delta }, this.#stopBlock());
     }
-    return [...events, ...this.#end(stopReason, usage)];
+    return [...events, ...this.#end(stop, usage)];
   }
 
   /** Closes a message that will never be committed. */
   stop(): StreamEvent[] {
     this.#doneStep = this.#step;
     if (!this.#open) return [];
-    return [...this.#closeBlock(), ...this.#end(null)];
+    return [...this.#closeBlock(), ...this.#end(noStop)];
   }
 
   #start(id: string, model: string | null): StreamEvent {
@@ -114,9 +117,8 @@ export class PartialMessages {
     return [this.#stopBlock()];
   }
 
-  #end(stopReason: string | null, usage = unknownUsage): StreamEvent[] {
+  #end(delta: Stop, usage = unknownUsage): StreamEvent[] {
     this.#open = false;
-    const delta = { stop_reason: stopReason, stop_sequence: null };
     return [{ type: "message_delta", delta, usage }, { type: "message_stop" }];
   }
 }

@@ -1,7 +1,8 @@
 // The state of one turn in the SDK-style stream: open calls, model calls, models, denials. Pure.
 import { ownToolName, type Message, type Part, type SessionEvent, type ToolProgress } from "@parley/contracts";
 import { PartialMessages } from "./sdk-partial.ts";
-import { jsonOr, stopReasonOf } from "./sdk-blocks.ts";
+import { jsonOr, stopOf } from "./sdk-blocks.ts";
+import { taskEnd } from "./sdk-system.ts";
 import type { PermissionDenial, SdkBody, ToolResultBlock } from "./sdk-types.ts";
 
 type ProgressBody = Extract<SdkBody, { type: "tool_progress" }>;
@@ -45,7 +46,7 @@ export class SdkTurn {
 
   modelReply(message: Message, atMs: number): void {
     this.modelCalls += 1;
-    this.stopReason = stopReasonOf(message);
+    this.stopReason = stopOf(message).stop_reason;
     if (message.model !== null) this.models.add(message.model);
     for (const part of message.parts) {
       if (part.type !== "tool_call") continue;
@@ -58,6 +59,12 @@ export class SdkTurn {
   /** Whether any tool call has no result yet. */
   get open(): boolean {
     return [...this.#calls.values()].some(({ answered }) => !answered);
+  }
+
+  /** The arguments of a call, as parsed JSON; undefined: the call is unknown. */
+  inputOf(callId: string): unknown {
+    const input = this.#calls.get(callId)?.input;
+    return input === undefined ? undefined : jsonOr(input);
   }
 
   started(callId: string, atMs: number): SdkBody[] {
@@ -100,8 +107,7 @@ export class SdkTurn {
       this.tasks.delete(part.id);
       if (task === undefined) continue;
       const status = part.isError ? "failed" : "completed";
-      const details = { task_id: task, tool_use_id: part.id, status, summary: part.content } as const;
-      after.push({ type: "system", subtype: "task_notification", ...details });
+      after.push(taskEnd(task, part.id, status, part.content));
     }
     if (blocks.length === 0) return [];
     if (!this.open && this.#openSince !== null) {
@@ -123,12 +129,8 @@ export class SdkTurn {
   /** Records a denial once, although it is reported twice: when a person decides, and when the call is refused. False: it is recorded. */
   denied(callId: string, tool: string): boolean {
     if (this.denials.some(({ tool_use_id }) => tool_use_id === callId)) return false;
-    const input = this.#calls.get(callId)?.input;
-    this.denials.push({
-      tool_name: ownToolName(tool),
-      tool_use_id: callId,
-      tool_input: input === undefined ? null : jsonOr(input),
-    });
+    const tool_input = this.inputOf(callId) ?? null;
+    this.denials.push({ tool_name: ownToolName(tool), tool_use_id: callId, tool_input });
     return true;
   }
 }

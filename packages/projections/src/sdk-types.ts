@@ -76,6 +76,16 @@ export interface SdkInit {
   version: string | null;
 }
 
+/** The SDK's kinds of failed model calls. */
+export type ApiError =
+  | "authentication_failed"
+  | "billing_error"
+  | "rate_limit"
+  | "overloaded"
+  | "invalid_request"
+  | "server_error"
+  | "unknown";
+
 /** Messages of type `system`, by subtype. */
 type SystemBody =
   | {
@@ -101,17 +111,40 @@ type SystemBody =
   | { subtype: "status"; status: "compacting" | "waiting" | null; waiting_for?: readonly string[] }
   | {
       subtype: "compact_boundary";
-      compact_metadata: { trigger: string; strategy: string; pre_tokens: number; post_tokens: number };
+      /** `cause`: the trigger in Parley's words, such as `share`. */
+      compact_metadata: Record<"cause" | "strategy", string> &
+        Record<"pre_tokens" | "post_tokens", number> & { trigger: "auto" | "manual" };
     }
-  | { subtype: "api_retry"; attempt: number; retry_delay_ms: number; error: string }
+  | {
+      subtype: "api_retry";
+      /** Of this retry, from 1. */
+      attempt: number;
+      /** Of one model; 0: unknown. */
+      max_retries: number;
+      retry_delay_ms: number;
+      error_status: null;
+      error: ApiError;
+      /** The failure in Parley's words. */
+      details: string;
+    }
   | { subtype: "model_fallback"; from_model: string; to_model: string; reason: string }
-  | { subtype: "task_started"; task_id: string; tool_use_id: string; profile: string; mode: "wait" | "background" }
+  | {
+      subtype: "task_started";
+      task_id: string;
+      tool_use_id: string;
+      /** As the call describes it; otherwise the beginning of its prompt. */
+      description: string;
+      subagent_type: string;
+      is_backgrounded: boolean;
+    }
   | {
       subtype: "task_notification";
       task_id: string;
-      /** Null: the tool call belongs to an earlier run. */
-      tool_use_id: string | null;
+      /** Left out: the tool call belongs to an earlier run. */
+      tool_use_id?: string;
       status: "completed" | "failed";
+      /** Always empty: the whole report is in `summary`. */
+      output_file: "";
       summary: string;
     }
   | {
@@ -194,7 +227,7 @@ export type StreamEvent =
     }
   | { type: "content_block_stop"; index: number }
   /** `usage`: of the model call; zero in a message that is not committed, or if the provider reported none. */
-  | { type: "message_delta"; delta: { stop_reason: string | null; stop_sequence: null }; usage: SdkUsage }
+  | { type: "message_delta"; delta: { stop_reason: string | null; stop_sequence: string | null }; usage: SdkUsage }
   | { type: "message_stop" };
 
 type Body =
@@ -211,7 +244,8 @@ type Body =
         model: string | null;
         content: readonly ContentBlock[];
         stop_reason: string | null;
-        stop_sequence: null;
+        /** The stop sequence that was reached; null: none, or the provider did not report which. */
+        stop_sequence: string | null;
         /** Of the model call; zero: the provider reported none. */
         usage: SdkUsage;
       };

@@ -406,6 +406,57 @@ test("reports a background sub-agent when its report arrives", () => {
     task_id: "child",
     tool_use_id: "c",
     status: "failed",
+    output_file: "",
     summary: "half of it",
   });
+});
+
+// design: 003.6b
+test("names the stop sequence that a reply reached, in the reply and in its stream", () => {
+  const finish = { type: "finish" as const, reason: "stop_sequence", stopSequence: "##", at: "" };
+  const said = [{ type: "text" as const, text: "half" }, finish];
+  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts: said, model: "m", createdAt: "" };
+  const messages = stream([
+    { type: "text.delta", turnId: "t", step: 1, attempt: 1, text: "half", offset: 0 },
+    { type: "message", seq: 1, message },
+  ]);
+  const stops = messages.flatMap((each) => {
+    if (each.type === "assistant") return [each.message.stop_sequence];
+    return each.type === "stream_event" && each.event.type === "message_delta" ? [each.event.delta.stop_sequence] : [];
+  });
+  assert.deepEqual(stops, ["##", "##"]);
+});
+
+// design: 003.41
+test("reports retries, compactions and sub-agents in the SDK's words", () => {
+  const call = { type: "tool_call" as const, id: "c", name: "Agent", input: '{"prompt":"look around","task":"x"}' };
+  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts: [call], model: "m", createdAt: "" };
+  const tokens = { strategy: "summarize", tokensBefore: 9, tokensAfter: 3 };
+  const started = { sessionId: "child", profile: "reader", mode: "background" as const };
+  const told = stream(
+    [
+      { type: "model.retry", turnId: "t", step: 1, attempt: 2, tries: 3, delayMs: 5, reason: "server: scripted 500" },
+      { type: "model.retry", turnId: "t", step: 1, attempt: 3, delayMs: 5, reason: "stalled: no data" },
+      { type: "message", seq: 1, message },
+      { type: "subagent.started", turnId: "t", callId: "c", ...started },
+      { type: "subagent.started", turnId: "t", callId: "of an earlier leader", ...started },
+      { type: "compacted", seq: 2, turnId: "t", trigger: "share", ...tokens },
+      { type: "compacted", seq: 3, turnId: "t", trigger: "demand", ...tokens },
+    ],
+    false,
+  );
+  const fields = told.flatMap((each): unknown[] => {
+    if (each.type !== "system") return [];
+    if (each.subtype === "api_retry") return [[each.attempt, each.max_retries, each.error, each.details]];
+    if (each.subtype === "task_started") return [[each.description, each.subagent_type, each.is_backgrounded]];
+    return each.subtype === "compact_boundary" ? [[each.compact_metadata.trigger, each.compact_metadata.cause]] : [];
+  });
+  assert.deepEqual(fields, [
+    [1, 2, "server_error", "server: scripted 500"],
+    [2, 0, "unknown", "stalled: no data"],
+    ["look around", "reader", true],
+    ["reader", "reader", true],
+    ["auto", "share"],
+    ["manual", "demand"],
+  ]);
 });

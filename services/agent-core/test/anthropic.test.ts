@@ -344,6 +344,14 @@ describe("Claude's failures", () => {
     assert.match(retries[0]?.reason ?? "", /^stalled/);
   });
 
+  // design: 003.6b
+  test("reports the stop sequence that was reached", async () => {
+    const delta = { stop_reason: "stop_sequence", stop_sequence: "##" };
+    const stopped = streaming(begin + saying + event("message_delta", { delta, usage: {} }) + event("message_stop"));
+    const { reply } = await call([stopped]);
+    assert.deepEqual([reply.stopReason, reply.stopSequence], ["stop_sequence", "##"]);
+  });
+
   test("reports tokens of the one-hour cache and of reasoning", async () => {
     const { reply } = await call([answered]);
     assert.deepEqual(reply.usage, {

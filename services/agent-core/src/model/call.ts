@@ -25,7 +25,7 @@ function dropToolCalls(request: ModelRequest, reply: ModelReply): ModelReply {
 
 export interface CallObserver {
   delta(delta: ModelDelta, attempt: number): void;
-  retry(retry: { attempt: number; delayMs: number; reason: string }): void;
+  retry(retry: { attempt: number; tries: number; delayMs: number; reason: string }): void;
 }
 
 /**
@@ -52,7 +52,7 @@ export async function callModel(
       const reason = `${error.failure}: ${error.message}`;
       if (provider.moveOn?.(error, failures, times) !== undefined) {
         failures = 0;
-        observer.retry({ attempt: attempt + 1, delayMs: 0, reason });
+        observer.retry({ attempt: attempt + 1, tries: times.tries, delayMs: 0, reason });
         continue;
       }
       const wanted = times.on?.includes(error.failure) ?? true;
@@ -60,7 +60,7 @@ export async function callModel(
       const delayMs = retryDelayMs(failures, times, error.retryAfterMs);
       // People decide about waiting longer than the cap.
       if (delayMs > times.capMs) throw error;
-      observer.retry({ attempt: attempt + 1, delayMs, reason });
+      observer.retry({ attempt: attempt + 1, tries: times.tries, delayMs, reason });
       await delay(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }

@@ -51,6 +51,8 @@ export interface ModelReply {
   stopReason: StopReason;
   /** The provider's own value. */
   rawStopReason: string;
+  /** The stop sequence that was reached. Omitted: none, or the provider did not report which. */
+  stopSequence?: string | undefined;
   /** Null: the provider did not report it. */
   usage: Usage | null;
   /** The model that answered, as the provider names it. */

@@ -23,9 +23,9 @@ export function unansweredMessages(messages: readonly Message[]): Message[] {
   return messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1);
 }
 
-/** The parts of a finished answer, with the reason for its end. `at`: ISO 8601. */
-export function closedParts(parts: readonly Part[], reason: string, at: string): Part[] {
-  return [...parts, { type: "finish", reason, at }];
+/** The parts of a finished answer, with the reason for its end and the stop sequence that it reached. `at`: ISO 8601. */
+export function closedParts(parts: readonly Part[], reason: string, at: string, stopSequence?: string): Part[] {
+  return [...parts, { type: "finish", reason, ...(stopSequence === undefined ? {} : { stopSequence }), at }];
 }
 
 /** A call as committed before it runs: name, arguments and effect class. */

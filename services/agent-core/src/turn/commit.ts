@@ -76,7 +76,7 @@ export async function commitReply(
   const { claimed, nextStep: n, results } = turn;
   const { models, budgets, prefixes } = deps.model;
   const finish = decision.next === "finish" ? finishOf(turn, decision.finish) : null;
-  const parts = closedParts(decision.parts, reply.rawStopReason, new Date().toISOString());
+  const parts = closedParts(decision.parts, reply.rawStopReason, new Date().toISOString(), reply.stopSequence);
   const calls = decision.next === "tools" ? decision.calls.map((call) => toolIntent(call, turn.toolbox)) : [];
   const note = decision.next === "again" ? decision.note : [];
   const costMicros = models.costOf(turn.model, reply.usage, Date.now());

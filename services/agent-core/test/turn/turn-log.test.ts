@@ -33,6 +33,8 @@ test("returns no unanswered messages after an answer, so hooks run once on each 
 test("closes an answer with its reason and time", () => {
   const at = "2026-01-01T00:00:00.000Z";
   assert.deepEqual(closedParts([text("hi")], "end_turn", at), [text("hi"), { type: "finish", reason: "end_turn", at }]);
+  const stopped = { type: "finish", reason: "stop_sequence", stopSequence: "##", at };
+  assert.deepEqual(closedParts([], "stop_sequence", at, "##"), [stopped]);
 });
 
 test("commits a call of an unknown tool like any other, as repeatable", () => {

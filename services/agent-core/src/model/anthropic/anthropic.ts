@@ -90,6 +90,7 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
         parts: builder.parts(),
         stopReason: stopReasonOf(builder.rawStopReason),
         rawStopReason: builder.rawStopReason ?? "none",
+        stopSequence: builder.stopSequence ?? undefined,
         usage: builder.usage,
         model: builder.model,
       };

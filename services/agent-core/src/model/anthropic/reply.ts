@@ -23,6 +23,7 @@ export function stopReasonOf(raw: string | null): StopReason {
 export class MessageBuilder {
   stopped = false;
   rawStopReason: string | null = null;
+  stopSequence: string | null = null;
   model = "";
   /** Null until the stream reports it. */
   usage: Usage | null = null;
@@ -52,6 +53,7 @@ export class MessageBuilder {
         return undefined;
       case "message_delta":
         this.rawStopReason = event.delta.stop_reason;
+        this.stopSequence = event.delta.stop_sequence;
         this.#count(event.usage);
         return undefined;
       case "message_stop":

@@ -114,16 +114,20 @@ function answer(request: ModelRequest, round: ScriptStep, { script, done, result
   const summary: Part[] = [{ type: "text", text: summarise(script, results) }];
   const parts = [...thinking, ...text, ...calls, ...(calls.length === 0 && text.length === 0 ? summary : [])];
   const stopReason = round.stop ?? said.stop ?? (calls.length > 0 ? "tool_use" : "end_turn");
-  return { parts, stopReason, rawStopReason: stopReason, usage: usageOf(request, round, parts), model: "rehearsal" };
+  const stopSequence = stopReason === "stop_sequence" ? said.stopSequence : undefined;
+  const usage = usageOf(request, round, parts);
+  return { parts, stopReason, rawStopReason: stopReason, stopSequence, usage, model: "rehearsal" };
 }
 
 /** The text up to the first stop sequence and the limit of output, with one token for each word. */
 function limited(
   text: string,
   { maxOutputTokens, stopSequences = [] }: ModelRequest,
-): { text: string; stop?: "stop_sequence" | "max_tokens" } {
-  const found = stopSequences.map((each) => text.indexOf(each)).filter((at) => at >= 0);
-  if (found.length > 0) return { text: text.slice(0, Math.min(...found)), stop: "stop_sequence" };
+): { text: string; stop?: "stop_sequence" | "max_tokens"; stopSequence?: string } {
+  const found = stopSequences.filter((each) => text.includes(each));
+  const [first] = found.toSorted((one, other) => text.indexOf(one) - text.indexOf(other));
+  if (first !== undefined)
+    return { text: text.slice(0, text.indexOf(first)), stop: "stop_sequence", stopSequence: first };
   const words = text.match(/\s*\S+/g) ?? [];
   if (words.length <= maxOutputTokens) return { text };
   return { text: words.slice(0, maxOutputTokens).join(""), stop: "max_tokens" };
