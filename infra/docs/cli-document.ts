@@ -27,7 +27,7 @@ export function cliDocument(): string {
   return `${[
     "# Command line",
     "Generated from `packages/cli/src/commands` by `npm run docs`; a test fails when it is stale.",
-    "In the folder of Parley, `npx parley` is the command. Exit codes: 0 success, 1 failure, 2 invalid usage, 3 a problem was found (`status`, `doctor`), 130 interrupted.",
+    "In the folder of Parley, `npx parley` is the command. Exit codes: 0 success, 1 failure, 2 invalid usage, 3 a problem was found (`status`, `doctor`), 130 interrupted, 143 terminated.",
     ...sections,
   ].join("\n\n")}\n`;
 }

@@ -157,6 +157,32 @@ test("stops the turn and exits with 130 when the person presses Ctrl-C", async (
   assert.equal(resultOf(stdout).subtype, "error_during_execution");
 });
 
+// design: 003.6
+test("stops the turn, restores the session and exits with 143 on SIGTERM, although the input stays open", async () => {
+  const modes = ["--permission-mode", "accept_edits"];
+  const running = run(["--output", "stream-json", "--input-format", "stream-json", "--partial", ...modes]);
+  running.write(user("wait: 200\nwords: 100"));
+  await running.says(/text_delta/);
+  running.kill("SIGTERM");
+  const { code, stdout } = await running.outcome();
+  const { subtype, session_id } = resultOf(stdout);
+  assert.deepEqual([code, subtype], [143, "error_during_execution"]);
+  const after = await completed(["--output", "stream-json", "--resume", session_id, "say: over"]);
+  assert.equal(linesOf(after.stdout)[0]?.["permissionMode"], "default");
+});
+
+// design: 003.7
+test("denies the open question and those that follow when the program closes its input", async () => {
+  const running = run(["--output", "stream-json", "--input-format", "stream-json"]);
+  const write = 'tool: write {"path":"secret.txt","content":"x"}';
+  running.write(user(`${write}\nthen\n${write}\nthen\nsay: over`));
+  await running.says(/"subtype":"can_use_tool"/);
+  const { code, stdout } = await running.endInput().outcome();
+  const { subtype, result, permission_denials: denials } = resultOf(stdout);
+  assert.deepEqual([code, subtype, result, denials.length], [0, "success", "over", 2]);
+  assert.match(stdout, /Nobody can approve this call: the program has closed its input/);
+});
+
 // design: 003.7, 003.43
 test("lets a program answer a question about a call, and lists its denials in the result", async () => {
   const running = run(["--output", "stream-json", "--input-format", "stream-json"]);

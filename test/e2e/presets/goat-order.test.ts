@@ -24,6 +24,7 @@ before(async () => {
     settings: `
 [agent]
 max_output_tokens = 2000
+stop_sequences = ["##", "END"]
 [limits]
 max_usd = 2
 [models.known.rehearsal]
@@ -34,6 +35,14 @@ allow = ["exec", "write"]
 ${logged.map((event) => `[[hooks]]\nevent = "${event}"\ncommand = "cat > /dev/null; echo ${event} >> hooks.log"\n`).join("")}
 ${printing("go-on", { hookSpecificOutput: { additionalContext: 'tool: glob {"pattern":"none"}\nthen\nsay: words of the hook' } })}
 ${printing("secret", { suppressOutput: true })}
+[[hooks]]
+event = "PreToolUse"
+matcher = "Grep"
+command = '''printf %s '{"hookSpecificOutput":{"updatedInput":{"pattern":"rewritten"}}}' '''
+[[hooks]]
+event = "PostToolUse"
+matcher = "Grep|Read"
+command = "cat >> results.jsonl; echo >> results.jsonl"
 `,
   });
 });
@@ -163,6 +172,25 @@ test("takes each call through its hooks, progress and output, and fills the call
   const hooks = (await readFile(join(fixture.cluster.home, "hooks.log"), "utf8")).trim().split("\n");
   // The last call had none.
   assert.deepEqual(hooks.slice(-3), ["PreToolUse", "PostToolUse", "PreToolUse"]);
+});
+
+// design: 003.15
+test("shows the hooks on a result the arguments that the call ran with", async () => {
+  const calls = ['tool: Grep {"pattern":"written"}', 'tool: Read {"file_path":"read.txt"}'];
+  await writeFile(join(fixture.cluster.home, "workspace", "read.txt"), "rewritten\n");
+  const turn = await fixture.turn(`${calls.join("\n")}\nthen\nsay: done`, "arguments");
+  assert.match(turn.results[0]?.content ?? "", /read\.txt.*rewritten/s);
+  const lines = (await readFile(join(fixture.cluster.home, "results.jsonl"), "utf8")).trim().split("\n");
+  const inputs = lines.slice(-2).map((line) => (JSON.parse(line) as { tool_input: unknown }).tool_input);
+  assert.deepEqual(inputs, [{ pattern: "rewritten" }, { path: "read.txt" }]);
+});
+
+// design: 003.6b
+test("keeps which of several stop sequences ended a reply", async () => {
+  const turn = await fixture.turn("say: as far as here END and ## no further", "sequence");
+  assert.deepEqual([turn.exitReason, turn.text?.trim()], ["stop_sequence", "as far as here"]);
+  const finish = turn.messages.at(-1)?.parts.find(({ type }) => type === "finish");
+  assert.equal(finish?.type === "finish" && finish.stopSequence, "END");
 });
 
 // design: 003.34

@@ -12,7 +12,7 @@ let client: ApiClient;
 
 before(async () => {
   const settings =
-    '[models.known.rehearsal]\nprice = { input = 1_000, output = 0 }\n[permissions]\nallow_bypass = true\n[llm.down]\nbase_url = "http://127.0.0.1:9/v1"\n';
+    '[context]\nbuilt_in_skills = true\n[models.known.rehearsal]\nprice = { input = 1_000, output = 0 }\n[permissions]\nallow_bypass = true\n[llm.down]\nbase_url = "http://127.0.0.1:9/v1"\n';
   cluster = await startTestCluster(cleanup, { processes: [], settings });
   sdk = sdkClient(cluster);
   client = apiClient(cluster.httpUrls, cluster.token);
@@ -41,7 +41,7 @@ test("answers a prompt with init, the reply and a result", async () => {
   assert.deepEqual([init.permissionMode, init.model, init.mcp_servers], ["acceptEdits", "rehearsal", []]);
   assert.equal(init.cwd, `${cluster.home}/workspace`);
   assert.ok(init.tools.includes("exec") && init.slash_commands.includes("compact") && init.agents?.includes("reader"));
-  assert.ok(Array.isArray(init.skills));
+  assert.deepEqual(init.skills, ["cron", "github", "skill-creator", "summarize", "weather"]);
   const [asked, answered] = run.of("assistant");
   assert.deepEqual(
     asked?.message.content.map(({ type }) => type),

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { AbortError, type PermissionMode, type Query } from "@anthropic-ai/claude-agent-sdk";
-import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { Cleanup, pollUntil, startTestCluster, type TestCluster } from "@parley/testing";
 import { Inputs, sdkClient, type SdkClient } from "./support/client.ts";
 
 const cleanup = new Cleanup();
@@ -214,13 +214,18 @@ test("applies every permission mode, and changes it between two messages", async
   assert.match(unknown.failure?.message ?? "", /"auto" is not a permission mode of Parley/);
 });
 
-test("ends the executable when the program aborts the query", async () => {
+// design: 003.6
+test("stops the turn and ends the executable when the program aborts the query", async () => {
   const abortController = new AbortController();
   const run = await sdk.run("wait: 300\nwords: 200", { abortController, includePartialMessages: true }, (message) => {
     if (message.type === "stream_event") abortController.abort();
   });
   assert.ok(run.failure instanceof AbortError);
   assert.deepEqual(run.results, []);
+  const [init] = run.system("init");
+  const url = `${cluster.httpUrls[0]}/api/sessions/${init?.session_id}/messages`;
+  const log = async () => (await fetch(url, { headers: { authorization: `Bearer ${cluster.token}` } })).text();
+  await pollUntil(async () => (await log()).includes('"reason":"cancelled"'), "the end of the stopped turn");
 });
 
 test("describes commands, models, agents and the account", async () => {

@@ -36,8 +36,9 @@ export async function sendOnce(
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel: it is read-only here.");
     const outcome = await Promise.race([chat.conversation.say(text, mode, extras), waiting.lost, interrupts.twice]);
-    if (outcome === "interrupted") return exitCodes.interrupted;
-    return finish(outcome, interrupts.happened(), io, json);
+    const stopped = interrupts.exitCode();
+    if (outcome === "interrupted") return stopped ?? exitCodes.interrupted;
+    return finish(outcome, stopped, io, json);
   } finally {
     interrupts.stop();
     chat.close();
@@ -63,28 +64,37 @@ function asideOf(event: SessionEvent): string[] {
   }
 }
 
-function finish({ state, text }: Outcome, interrupted: boolean, io: Io, json: boolean): number {
+/** `stopped`: the exit code after a signal. */
+function finish({ state, text }: Outcome, stopped: number | null, io: Io, json: boolean): number {
   const answered = state === "done" || state === "command";
   if (!json) {
     if (answered) printAnswer(io, text);
     else note(io, stripControl(text));
   }
   if (answered) return exitCodes.ok;
-  return interrupted ? exitCodes.interrupted : exitCodes.error;
+  return stopped ?? exitCodes.error;
 }
 
-/** The first Ctrl-C requests a stop, the second leaves. */
+const signals = ["SIGINT", "SIGTERM"] as const;
+
+/** The first signal requests a stop, the second leaves. `exitCode` null: there was no signal. */
 export function onInterrupts(io: Io, first: () => void) {
   const { promise: twice, resolve } = Promise.withResolvers<"interrupted">();
-  let count = 0;
-  const onSignal = (): void => {
-    count += 1;
-    if (count > 1) return resolve("interrupted");
-    note(io, "stopping; press Ctrl-C again to leave at once");
+  let exitCode: number | null = null;
+  const onSignal = (signal: (typeof signals)[number]): void => {
+    if (exitCode !== null) return resolve("interrupted");
+    exitCode = signal === "SIGTERM" ? exitCodes.terminated : exitCodes.interrupted;
+    note(io, signal === "SIGTERM" ? "stopping" : "stopping; press Ctrl-C again to leave at once");
     first();
   };
-  process.on("SIGINT", onSignal);
-  return { twice, happened: () => count > 0, stop: () => void process.off("SIGINT", onSignal) };
+  for (const signal of signals) process.on(signal, onSignal);
+  return {
+    twice,
+    exitCode: () => exitCode,
+    stop: () => {
+      for (const signal of signals) process.off(signal, onSignal);
+    },
+  };
 }
 
 /** How long to retry gateways before giving up. */

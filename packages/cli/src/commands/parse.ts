@@ -13,7 +13,7 @@ export type Parsed = { readonly text: string } | ({ readonly command: CommandSpe
 
 const footer = `
 parley <command> --help shows details and examples. Data goes to standard output, everything else to standard error.
-Exit codes: 0 ok, 1 error, 2 invalid usage, 3 unhealthy, 130 interrupted by Ctrl-C.`;
+Exit codes: 0 ok, 1 error, 2 invalid usage, 3 unhealthy, 130 interrupted by Ctrl-C, 143 terminated.`;
 
 /** `width`: characters per line of a help text. Throws UsageError. */
 export function parseCommandLine(args: readonly string[], commands: readonly CommandSpec[], width = 120): Parsed {

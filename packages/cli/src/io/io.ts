@@ -32,6 +32,8 @@ export const exitCodes = {
   unhealthy: 3,
   /** Ended by Ctrl-C, by the convention of shells. */
   interrupted: 130,
+  /** Ended by SIGTERM, by the same convention. */
+  terminated: 143,
 } as const;
 
 /** An error that a person can act on: what failed and how to fix it, without a stack trace. */

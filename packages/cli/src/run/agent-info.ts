@@ -10,8 +10,6 @@ import type { Gateway } from "../cluster/gateway.ts";
 import type { Target } from "../cluster/target.ts";
 import { type Io, note } from "../io/io.ts";
 
-const skillFile = /^skills\/([^/]+)\/SKILL\.md$/;
-
 /** Names of the commands of a chat, without the slash. */
 const commandNames: readonly string[] = slashCommands.map(({ name }) => name.slice(1));
 
@@ -60,7 +58,8 @@ async function mcpServers(gateway: Gateway): Promise<{ name: string; status: str
   return found.servers.map(({ server, state }) => ({ name: server, status: serverStatus(state) }));
 }
 
+/** The skills that the agent can use: its own and the built-in ones, whose requirements are met. */
 async function skillNames(gateway: Gateway): Promise<string[]> {
-  const found = await gateway.run(api.documents).catch(() => ({ documents: [] }));
-  return found.documents.flatMap(({ path, deleted }) => (deleted ? [] : (skillFile.exec(path)?.slice(1, 2) ?? [])));
+  const found = await gateway.run(api.skills).catch(() => ({ skills: [] }));
+  return found.skills.flatMap(({ name, missing }) => (missing.length === 0 ? [name] : []));
 }

@@ -141,6 +141,11 @@ export class PermissionQuestions {
     return this.#open.has(requestId);
   }
 
+  /** The questions that the program has not answered. */
+  get openIds(): string[] {
+    return [...this.#open.keys()];
+  }
+
   /** Withdraws a question that was decided elsewhere; false if the program answered it or was not asked. */
   withdraw(requestId: string): boolean {
     return this.#open.delete(requestId);

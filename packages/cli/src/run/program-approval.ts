@@ -55,6 +55,10 @@ const nobodyApproves = {
   decision: "deny",
   message: "Nobody can approve this call: the program has no permission callback.",
 } as const;
+const inputEnded = {
+  decision: "deny",
+  message: "Nobody can approve this call: the program has closed its input.",
+} as const;
 
 /** The decision of the PermissionRequest hooks, or null without one. Pure. */
 function decisionOf(verdict: HookVerdict, { tool_use_id: callId, input }: PermissionQuestion): Decision | null {
@@ -71,6 +75,7 @@ function decisionOf(verdict: HookVerdict, { tool_use_id: callId, input }: Permis
 export class ProgramApprovals {
   readonly #deps: ProgramApprovalDeps;
   readonly #questions: PermissionQuestions;
+  #closed = false;
 
   constructor(deps: ProgramApprovalDeps) {
     this.#deps = deps;
@@ -100,23 +105,37 @@ export class ProgramApprovals {
     return this.#questions.answer(answer);
   }
 
+  /** The program can no longer answer: open questions are denied, and so are those that follow. */
+  close(): void {
+    this.#closed = true;
+    for (const id of this.#questions.openIds) {
+      this.#questions.withdraw(id);
+      this.#deps.start(this.#store(id, inputEnded));
+    }
+  }
+
   /** Decides one question, or sends it to the program. Never rejects. */
   async #decide(question: PermissionQuestion): Promise<void> {
-    const { gateway, hooks, programApproves, send, note, asked } = this.#deps;
+    const { hooks, programApproves, send, asked } = this.#deps;
     const tool = question.tool_name;
     const verdict = await this.#verdict("PreToolUse", question);
     const canAsk = programApproves || hooks.has("PermissionRequest", tool);
     const first = afterHooks(verdict, question.reason === reviewReason, canAsk);
     const decision = first === "ask" ? await this.#byRequestHooks(question) : first;
-    if (decision === null) {
+    if (decision === null && !this.#closed) {
       asked(tool);
       send(this.#questions.ask(question));
       return;
     }
+    await this.#store(question.request_id, decision ?? inputEnded);
+  }
+
+  async #store(id: string, decision: Decision): Promise<void> {
+    const { gateway, note } = this.#deps;
     try {
-      await gateway.run(api.decide, { id: question.request_id, ...decision });
+      await gateway.run(api.decide, { id, ...decision });
     } catch (error) {
-      note(`the decision on ${tool} was not stored: ${errorMessage(error)}`);
+      note(`the decision on the question ${id} was not stored: ${errorMessage(error)}`);
     }
   }
 

@@ -114,6 +114,12 @@ export class Program {
     };
   }
 
+  /** The program can no longer answer anything. */
+  inputEnded(): void {
+    this.requests.close();
+    this.approvals.close();
+  }
+
   /** The program has sent its last message, and every result is printed. Hooks on the end can no longer answer. */
   ended(): void {
     this.hooks.announce("SessionEnd", { ...this.#hookContext(), reason: "other" }, "other");

@@ -41,14 +41,14 @@ export async function runWith(options: RunOptions, target: Target, io: Io): Prom
   const waiting = reconnectTimeout(io, chatPlace);
   try {
     const chat = await openChat(target, chatPlace, { ...running.listener(), ...waiting });
-    const interrupts = onInterrupts(io, () => chat.conversation.cancel());
+    const interrupts = onInterrupts(io, () => running.stop());
     try {
       if (!chat.canSpeak) throw new CliError("This session belongs to another channel: it is read-only here.");
       running.attach(chat);
       const ended = text === null ? running.converse() : running.say({ text, files, content: text, uuid: null });
-      if ((await Promise.race([ended, waiting.lost, interrupts.twice])) === "interrupted") return exitCodes.interrupted;
-      const code = running.finish();
-      return interrupts.happened() ? exitCodes.interrupted : code;
+      const left = await Promise.race([ended, waiting.lost, interrupts.twice]);
+      const code = left === "interrupted" ? exitCodes.interrupted : running.finish();
+      return interrupts.exitCode() ?? code;
     } finally {
       interrupts.stop();
       await running.close();

@@ -55,6 +55,8 @@ export class Running {
   /** With a limit of the run, a message is sent after the previous one is answered. */
   #previous: Promise<unknown> = Promise.resolve();
   readonly #pending = new Set<Promise<void>>();
+  /** Aborted when the run is stopped from outside. */
+  readonly #ending = new AbortController();
   readonly #openQuestions = new OpenQuestions();
   readonly #subagents: Subagents;
   #forwardsTexts = false;
@@ -150,10 +152,12 @@ export class Running {
 
   /** Handles lines of standard input until it ends, then waits for the open turns and requests. */
   async converse(): Promise<void> {
-    for await (const line of createInterface({ input: this.#io.stdin, crlfDelay: Infinity })) {
-      if (line.trim() !== "") this.#handle(line);
+    const lines = createInterface({ input: this.#io.stdin, crlfDelay: Infinity });
+    this.#ending.signal.addEventListener("abort", () => lines.close());
+    for await (const line of lines) {
+      if (line.trim() !== "" && !this.#ending.signal.aborted) this.#handle(line);
     }
-    this.#program.requests.close();
+    this.#program.inputEnded();
     // The end of a turn may continue the run with another message.
     do {
       while (this.#pending.size > 0) await Promise.all(this.#pending);
@@ -190,6 +194,12 @@ export class Running {
       default:
         input satisfies never;
     }
+  }
+
+  /** Stops the running turn and reads no further input, so that the run ends. */
+  stop(): void {
+    this.#ending.abort();
+    this.#conversation.cancel();
   }
 
   /** Prints the final result, if the format has one, and returns the exit code. */
