@@ -18,6 +18,8 @@ const upgradeOrder: readonly ServiceName[] = ["store", "tool-runner", "agent-cor
 const replicaCount = 2;
 /** Maximum time for a message to be answered. Long, because its turn may wait for a restarted leader. */
 const settleMs = 120_000;
+/** Longer times without an accepted message are reported with the change that caused them. */
+const reportedGapMs = 750;
 /** Maximum repeated model calls per restart: a new leader repeats the calls of running turns. */
 const repeatsPerRestart = 40;
 
@@ -51,7 +53,9 @@ export async function runUpgrade({ from, dwellSeconds, rate, report }: UpgradeOp
   report(`${from.name} runs`);
 
   const stopping = new AbortController();
-  const load = sendMessages(chaos, rate, stopping.signal);
+  let change = `${from.name} runs`;
+  const gap = (ms: number) => report(`no message accepted for ${ms} ms: ${change}`);
+  const load = sendMessages(chaos, rate, stopping.signal, gap);
   const trials = repeatTrials(chaos, stopping.signal);
   // Both are awaited only at the end; without these handlers, an earlier failure would end the process as an unhandled rejection.
   for (const task of [load, trials]) task.catch(() => undefined);
@@ -69,6 +73,7 @@ export async function runUpgrade({ from, dwellSeconds, rate, report }: UpgradeOp
   const upgradeService = async (service: ServiceName, to: Version): Promise<void> => {
     for (let number = 1; number <= replicaCount; number += 1) {
       await versions.assign(service, number, to);
+      change = `${service}-${number} becomes ${to.name}`;
       await Promise.race([chaos.cluster.restart(service, number), loadFailure]);
       // Between two replicas of a service, both versions share its work.
       await Promise.race([delay((dwellSeconds * 1_000) / replicaCount), loadFailure]);
@@ -107,7 +112,12 @@ interface SentMessages {
 }
 
 /** Sends messages at a constant rate until the signal. Each is repeated with its idempotency key until a gateway accepts it. */
-async function sendMessages(chaos: Chaos, rate: number, stop: AbortSignal): Promise<SentMessages> {
+async function sendMessages(
+  chaos: Chaos,
+  rate: number,
+  stop: AbortSignal,
+  gap: (ms: number) => void,
+): Promise<SentMessages> {
   const sent: SentMessages = { ids: [], repeated: 0, longestGapMs: 0 };
   let acceptedAt = performance.now();
   const sendOne = async (number: number): Promise<void> => {
@@ -125,8 +135,10 @@ async function sendMessages(chaos: Chaos, rate: number, stop: AbortSignal): Prom
       if (response?.status === 202) {
         const { messageId } = (await response.json()) as { messageId: string };
         sent.ids.push({ id: messageId, text });
-        sent.longestGapMs = Math.max(sent.longestGapMs, Math.round(performance.now() - acceptedAt));
+        const gapMs = Math.round(performance.now() - acceptedAt);
         acceptedAt = performance.now();
+        sent.longestGapMs = Math.max(sent.longestGapMs, gapMs);
+        if (gapMs > reportedGapMs) gap(gapMs);
         return;
       }
       const reason = await response?.text();

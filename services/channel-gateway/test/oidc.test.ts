@@ -1,4 +1,4 @@
-// Sign-in to the HTTP API by tokens of an identity provider: a local issuer with discovery, keys and key rotation.
+// Sign-in to the HTTP API by tokens of an identity provider: a local issuer with discovery and keys. Its other half: oidc-verifier.test.ts.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -9,6 +9,8 @@ import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type CryptoKey, type
 
 const cleanup = new Cleanup();
 const audience = "parley-api";
+/** Of the API, for each caller: more than the other tests need. */
+const ratePerMinute = 100;
 let issuer: string;
 let cluster: TestCluster;
 /** The keys that the issuer publishes. */
@@ -41,6 +43,7 @@ before(async () => {
   key = await newKey("one");
   cluster = await startTestCluster(cleanup, {
     processes: [],
+    env: { "channel-gateway": { PARLEY_HTTP_RATE_PER_MINUTE: String(ratePerMinute) } },
     settings: `[oidc]
 issuer = "${issuer}"
 audience = "${audience}"
@@ -58,6 +61,7 @@ interface Claims {
   roles?: string[];
   issuer?: string;
   audience?: string;
+  subject?: string;
   expires?: string | number;
   kid?: string;
   signedBy?: CryptoKey;
@@ -72,7 +76,7 @@ function sign({
 }: Claims = {}): Promise<string> {
   return new SignJWT({ realm_access: { roles }, email: "ann@example.org" })
     .setProtectedHeader({ alg: "ES256", kid })
-    .setSubject("4711")
+    .setSubject(given.subject ?? "4711")
     .setIssuer(given.issuer ?? issuer)
     .setAudience(given.audience ?? audience)
     .setIssuedAt()
@@ -101,7 +105,7 @@ test("gives a caller the scopes of their roles, and names them in the audit log"
   const audit = await fetch(`${cluster.httpUrl}/api/audit?action=people.set`, {
     headers: { authorization: `Bearer ${cluster.token}` },
   });
-  assert.match(await audit.text(), /"actor":"oidc ann@example\.org \(API\)"/);
+  assert.match(await audit.text(), /"actor":"oidc 4711 \(ann@example\.org\) \(API\)"/);
 });
 
 test("refuses tokens that another issuer, key or algorithm made, for others, expired or altered", async () => {
@@ -128,6 +132,13 @@ test("refuses tokens that another issuer, key or algorithm made, for others, exp
   };
   for (const [what, token] of Object.entries(refused)) assert.equal(await statusOf(token), 401, what);
   assert.equal(await statusOf(await sign()), 200);
+});
+
+test("counts requests for the subject, also after it got a new token", async () => {
+  const tokens = await Promise.all(["6m", "7m"].map((expires) => sign({ expires, subject: "counted" })));
+  for (let number = 0; number < ratePerMinute; number += 1) assert.equal(await statusOf(tokens[number % 2] ?? ""), 200);
+  for (const token of tokens) assert.equal(await statusOf(token), 429);
+  assert.equal(await statusOf(await sign({ subject: "another" })), 200);
 });
 
 test("accepts the token of the configuration as before, and asks the issuer for no other token", async () => {

@@ -30,6 +30,13 @@ const discoveryTimeoutMs = 5_000;
 
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url() });
 
+/** Who presented a valid token. */
+interface OidcCaller {
+  access: ApiAccess;
+  /** The same for all tokens of one person or program, however often they get a new one. */
+  identity: string;
+}
+
 /** Verifies tokens of one provider. Its keys are fetched when they are first needed, and again when a token names an unknown one. */
 export class OidcVerifier {
   readonly #provider: Provider;
@@ -45,7 +52,7 @@ export class OidcVerifier {
    * The rights of the holder; null: it is no token of this provider, or not valid. A valid token without a value that gives a scope has
    * none. Throws HttpError 503 when the provider's keys cannot be fetched.
    */
-  async find(token: string): Promise<ApiAccess | null> {
+  async find(token: string): Promise<OidcCaller | null> {
     if (!jwtPattern.test(token)) return null;
     const { issuer, audience } = this.#provider;
     const keys = await this.#keysOf();
@@ -58,7 +65,7 @@ export class OidcVerifier {
         clockTolerance: clockToleranceSeconds,
         requiredClaims: ["exp", "sub"],
       });
-      return accessIn(payload, this.#provider);
+      return callerIn(payload, this.#provider);
     } catch (error) {
       if (isUnreachable(error)) throw this.#unavailable(error);
       // The message names the failed check, never the token.
@@ -88,11 +95,20 @@ async function discover(issuer: string): Promise<JWTVerifyGetKey> {
   const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   const response = await fetch(url, { signal: AbortSignal.timeout(discoveryTimeoutMs), redirect: "error" });
   if (!response.ok) throw new Error(`${url} answers ${response.status}`);
-  const found = Discovery.parse(await response.json());
-  if (found.issuer !== issuer) throw new Error(`${url} is of the issuer ${found.issuer}`);
+  const keysUrl = keysUrlIn(await response.json(), issuer);
   // Loaded only where a provider is configured.
   const { createRemoteJWKSet } = await import("jose");
-  return createRemoteJWKSet(new URL(found.jwks_uri), { timeoutDuration: discoveryTimeoutMs });
+  return createRemoteJWKSet(keysUrl, { timeoutDuration: discoveryTimeoutMs });
+}
+
+/** The address of the keys in a discovery document. Throws when the document is of another issuer, or its keys have less protection. Pure. */
+export function keysUrlIn(document: unknown, issuer: string): URL {
+  const found = Discovery.parse(document);
+  if (found.issuer !== issuer) throw new Error(`the discovery document is of the issuer ${found.issuer}`);
+  const url = new URL(found.jwks_uri);
+  if (url.protocol !== "https:" && new URL(issuer).protocol !== url.protocol)
+    throw new Error(`the keys at ${found.jwks_uri} can be replaced on their way: not https`);
+  return url;
 }
 
 /** The key set could not be fetched, as opposed to a token that fails a check. */
@@ -105,14 +121,23 @@ function isUnreachable(error: unknown): boolean {
   );
 }
 
-/** The rights that the claims give. */
-function accessIn(payload: JWTPayload, { claim, name_claim: nameClaim, scopes }: Provider): ApiAccess {
+/** The rights that the claims give. Their holder chooses some names, so the audit log has the subject first, which only the provider sets. */
+function callerIn(payload: JWTPayload, { issuer, claim, name_claim: nameClaim, scopes }: Provider): OidcCaller {
   const roles = new Set(textsIn(claimAt(payload, claim)));
-  const [name = payload.sub ?? ""] = textsIn(claimAt(payload, nameClaim));
+  const { sub = "" } = payload;
+  const name = nameClaim === "sub" ? undefined : claimAt(payload, nameClaim);
+  const named = typeof name === "string" && name !== "" ? ` (${printable(name)})` : "";
   return {
-    name: `oidc ${name.slice(0, 200)}`,
-    scopes: apiScopes.filter((scope) => scopes[scope].some((value) => roles.has(value))),
+    identity: JSON.stringify([issuer, sub]),
+    access: {
+      name: `oidc ${printable(sub)}${named}`,
+      scopes: apiScopes.filter((scope) => scopes[scope].some((value) => roles.has(value))),
+    },
   };
+}
+
+function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ").slice(0, 100);
 }
 
 /** The claim itself, or a claim inside of objects. */

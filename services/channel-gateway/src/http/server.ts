@@ -32,7 +32,7 @@ import { wsRoutes } from "./ws/routes.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The beginning of the hash of the caller's token; null without a valid token. */
+    /** The beginning of the hash of the caller's token, or of their identity at a provider; null without a valid token. */
     holder: string | null;
     /** The rights of the caller; null without a valid token. */
     access: ApiAccess | null;
@@ -95,8 +95,10 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
     if (request.holder !== null) return;
     const token = bearerOf(request);
     if (token !== null) {
-      request.access = (await namedTokens.find(token)) ?? (await oidc?.find(token)) ?? null;
-      if (request.access !== null) request.holder = sha256Hex(token).slice(0, 16);
+      const named = await namedTokens.find(token);
+      const caller = named === null ? await oidc?.find(token) : undefined;
+      request.access = named ?? caller?.access ?? null;
+      if (request.access !== null) request.holder = sha256Hex(caller?.identity ?? token).slice(0, 16);
     } else if (request.headers.cookie !== undefined) {
       request.holder = await cookieHolder(request, consoleSessions);
       if (request.holder !== null) request.access = ownerAccess;
