@@ -354,6 +354,23 @@ describe("a rewind with obstacles", () => {
     assert.equal(existsSync(outside), true);
   });
 
+  test("restores what a command replaced by files from outside the workspace, and its other changes", async () => {
+    await using _ = await scene("in");
+    mkdirSync(at("in/from/deep"), { recursive: true });
+    for (const name of ["plain", "from/deep/leaf", "removed"]) writeFileSync(at(`in/${name}`), "before");
+    const ended = await turn("in", [
+      exec(
+        "mkdir -p /tmp/from/deep; echo after > /tmp/from/deep/leaf; cp /tmp/from/deep/leaf in/plain && cp -r /tmp/from in && ln -s /tmp in/link; rm in/removed",
+      ),
+    ]);
+    assert.deepEqual([text("in/plain"), text("in/from/deep/leaf")], ["after\n", "after\n"]);
+    const report = outcomes(await rewind(ended));
+    assert.equal(report["in/link"], "removed");
+    for (const name of ["in/plain", "in/from/deep/leaf", "in/removed"]) {
+      assert.deepEqual([report[name], text(name)], ["restored", "before"], name);
+    }
+  });
+
   test("skips a file that was too large to capture, with the reason", async () => {
     const config: Config = await stage.config("giant");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, maxFileBytes: 10 } });

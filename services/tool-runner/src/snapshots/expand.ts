@@ -39,8 +39,11 @@ export async function expandChanges(workspace: Workspace, changes: readonly Chan
       const into = await isDirectory(workspace, to);
       for (const named of change.from) {
         for (const from of await matches(workspace, named)) {
-          const name = splitPath(from, workspace.root).at(-1) ?? "";
-          await addTree(from, into ? `${to}/${name}` : to);
+          const parts = partsBelow(workspace, from);
+          const name = (parts ?? from.split("/")).at(-1) ?? "";
+          const as = into ? `${to}/${name}` : to;
+          // What comes from outside is not listed: all of its place is.
+          await addTree(parts === null ? as : from, as);
         }
       }
     } else {
@@ -57,7 +60,7 @@ export async function expandChanges(workspace: Workspace, changes: readonly Chan
 async function matches(workspace: Workspace, { path, pattern }: NamedPath): Promise<string[]> {
   if (!pattern) return [path];
   let found = [""];
-  for (const part of partsBelow(workspace, path)) {
+  for (const part of partsBelow(workspace, path) ?? []) {
     const next: string[] = [];
     for (const above of found) {
       if (!/[*?[]/.test(part)) next.push(above === "" ? part : `${above}/${part}`);
@@ -74,12 +77,12 @@ async function matches(workspace: Workspace, { path, pattern }: NamedPath): Prom
   return found.filter((each) => each !== "");
 }
 
-/** Parts of the path below the workspace folder; empty for a path outside it. */
-function partsBelow(workspace: Workspace, path: string): string[] {
+/** Parts of the path below the workspace folder; null for a path outside it. */
+function partsBelow(workspace: Workspace, path: string): string[] | null {
   try {
     return splitPath(path, workspace.root);
   } catch (error) {
-    if (error instanceof WorkspaceError) return [];
+    if (error instanceof WorkspaceError) return null;
     throw error;
   }
 }
