@@ -29,8 +29,12 @@ function Shell(): JSX.Element {
     document.title = current === undefined ? "Parley" : `${current.title} · Parley`;
   }, [view, id]);
   useEffect(() => {
-    document.addEventListener("keydown", handleKey);
-    return () => document.removeEventListener("keydown", handleKey);
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === "Escape") menuOpen.value = false;
+      handleKey(event);
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
   }, []);
   const Component = current?.component;
   return (

@@ -79,7 +79,7 @@ function Conversation({ session }: { session: OpenSession }): JSX.Element {
         <LiveRow session={session} />
         <Answers session={session} />
         <Activity session={session} running={running.value} />
-        <Outbox session={session} />
+        <Outbox session={session} running={running.value} />
       </Transcript>
       <Composer session={session} running={running.value} />
     </div>

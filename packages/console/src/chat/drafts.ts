@@ -1,4 +1,5 @@
-// Messages that are written and not sent yet, by session. They are kept in the browser, so that a reload loses none.
+// Texts that are written and not sent or saved yet: messages by session, documents by `documentDraft`. They are kept in the browser, so that
+// a reload or another view loses none.
 import type { Attachment } from "@parley/contracts";
 
 export interface Draft {
@@ -9,21 +10,26 @@ export interface Draft {
 const prefix = "parley.draft.";
 const none: Draft = { text: "", files: [] };
 
-/** The draft of a session; empty when there is none, or when the browser stores nothing. */
-export function readDraft(session: string): Draft {
+/** The name of the draft of a document. */
+export function documentDraft(path: string): string {
+  return `document:${path}`;
+}
+
+/** The draft of a session or document; empty when there is none, or when the browser stores nothing. */
+export function readDraft(name: string): Draft {
   try {
-    const stored = localStorage.getItem(prefix + session);
+    const stored = localStorage.getItem(prefix + name);
     return stored === null ? none : { ...none, ...(JSON.parse(stored) as Partial<Draft>) };
   } catch {
     return none;
   }
 }
 
-/** Keeps the draft of a session; an empty one is removed. */
-export function writeDraft(session: string, draft: Draft): void {
+/** Keeps a draft; an empty one is removed. */
+export function writeDraft(name: string, draft: Draft): void {
   try {
-    if (draft.text === "" && draft.files.length === 0) localStorage.removeItem(prefix + session);
-    else localStorage.setItem(prefix + session, JSON.stringify(draft));
+    if (draft.text === "" && draft.files.length === 0) localStorage.removeItem(prefix + name);
+    else localStorage.setItem(prefix + name, JSON.stringify(draft));
   } catch {
     // The browser stores nothing, or no more: the draft is lost with the page.
   }

@@ -8,7 +8,7 @@ import { Files } from "./files.tsx";
 import { visible } from "./markdown.ts";
 import type { OpenSession, Outgoing, Queued } from "./session.ts";
 
-export function Outbox({ session }: { session: OpenSession }): JSX.Element {
+export function Outbox({ session, running }: { session: OpenSession; running: boolean }): JSX.Element {
   const queued = session.queue.value;
   const own = session.outgoing.value.filter(({ state, text }) => {
     return state !== "queued" || !queued.some((row) => row.text === text);
@@ -18,7 +18,7 @@ export function Outbox({ session }: { session: OpenSession }): JSX.Element {
       {own.map((message) => (
         <Sending key={message.key} session={session} message={message} />
       ))}
-      {queued.length > 0 && session.chat.value.turn !== null && (
+      {queued.length > 0 && running && (
         <section class="queue" aria-label="Waiting messages">
           <p class="sender">Waiting until this turn ends, or joining it</p>
           {queued.map((row) => (
@@ -57,6 +57,15 @@ function Sending({ session, message }: { session: OpenSession; message: Outgoing
   );
 }
 
+/** The most lines that are shown of a message while it is edited. */
+const maxEditedLines = 8;
+
+/** Puts the cursor behind the text when the field appears. */
+function focusAtEnd(field: HTMLTextAreaElement | null): void {
+  field?.focus();
+  field?.setSelectionRange(field.value.length, field.value.length);
+}
+
 function QueuedRow({ session, row }: { session: OpenSession; row: Queued }): JSX.Element {
   const editing = useSignal(false);
   const path = `/api/sessions/${session.id}/queue/${row.inboxId}`;
@@ -71,12 +80,30 @@ function QueuedRow({ session, row }: { session: OpenSession; row: Queued }): JSX
     if (typeof text !== "string" || text.trim() === "" || text === row.text) return;
     void change(() => call<"queueChange">("PATCH", path, { body: { text } }));
   };
+  const keys = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    if (event.key === "Escape") editing.value = false;
+    else if (event.key === "Enter" && !event.shiftKey)
+      (event.currentTarget as HTMLTextAreaElement).form?.requestSubmit();
+    else return;
+    event.preventDefault();
+  };
   if (editing.value) {
     return (
-      <form class="row" onSubmit={save}>
-        <input name="text" type="text" aria-label="Message" defaultValue={row.text} />
+      <form class="queued-row" onSubmit={save}>
+        <textarea
+          ref={focusAtEnd}
+          name="text"
+          rows={Math.min(maxEditedLines, row.text.split("\n").length)}
+          aria-label="Message"
+          defaultValue={row.text}
+          onKeyDown={keys}
+        />
         <button type="submit" class="button">
           Save
+        </button>
+        <button type="button" class="button" onClick={() => (editing.value = false)}>
+          Cancel
         </button>
       </form>
     );

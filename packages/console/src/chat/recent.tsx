@@ -7,15 +7,23 @@ import { newChat } from "./new-chat.ts";
 import { recent, recentChanged } from "./recent-state.ts";
 
 const everyMs = 15_000;
+/** While a turn runs in one of them. */
+const busyMs = 3_000;
 
 export function Recent(): JSX.Element {
   useEffect(() => {
     recentChanged();
-    const timer = setInterval(() => {
-      if (document.visibilityState === "visible") recentChanged();
-    }, everyMs);
-    return () => clearInterval(timer);
   }, []);
+  useEffect(() => {
+    const isBusy = recent.value.some(({ runningTurnId, parked }) => runningTurnId !== null && !parked);
+    const timer = setInterval(
+      () => {
+        if (document.visibilityState === "visible") recentChanged();
+      },
+      isBusy ? busyMs : everyMs,
+    );
+    return () => clearInterval(timer);
+  }, [recent.value]);
   const { view, id } = route.value;
   return (
     <section class="recent" aria-label="Recent sessions">

@@ -1,8 +1,10 @@
 // Documents and memory: the texts that define the agent and what it remembers, with versions, differences and restoring.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useMemo } from "preact/hooks";
 import { call, type Result } from "../api/http.ts";
 import { href, route } from "../app/router.ts";
+import { documentDraft, readDraft, writeDraft } from "../chat/drafts.ts";
 import { Markdown } from "../chat/text.tsx";
 import { DiffView } from "../parts/diff-view.tsx";
 import { age, bytes, clock } from "../parts/format.ts";
@@ -111,12 +113,21 @@ function Document({ path }: { path: string }): JSX.Element {
 }
 
 function Edit({ document, saved }: { document: Shown; saved: () => Promise<void> }): JSX.Element {
-  const content = useSignal(document.content);
+  const draft = documentDraft(document.path);
+  const kept = useMemo(() => readDraft(draft).text, [draft]);
+  const content = useSignal(kept === "" ? document.content : kept);
+  const isChanged = content.value !== document.content;
+  useEffect(
+    () => writeDraft(draft, { text: isChanged ? content.value : "", files: [] }),
+    [draft, content.value, isChanged],
+  );
   const save = async (event: Event) => {
     event.preventDefault();
     const body = { path: document.path, content: content.value, expectedVersion: document.version };
     const key = crypto.randomUUID();
-    if (await act(() => call<"documentsPut">("POST", "/api/documents/put", { body, key }), "Saved")) await saved();
+    if (!(await act(() => call<"documentsPut">("POST", "/api/documents/put", { body, key }), "Saved"))) return;
+    writeDraft(draft, { text: "", files: [] });
+    await saved();
   };
   return (
     <form class="form" onSubmit={(event) => void save(event)}>
@@ -127,10 +138,17 @@ function Edit({ document, saved }: { document: Shown; saved: () => Promise<void>
         value={content.value}
         onInput={(event) => (content.value = event.currentTarget.value)}
       />
-      {content.value !== document.content && <DiffView before={document.content} after={content.value} />}
-      <button type="submit" class="button primary" disabled={content.value === document.content}>
-        Save as a new version
-      </button>
+      {isChanged && <DiffView before={document.content} after={content.value} />}
+      <div class="row">
+        <button type="submit" class="button primary" disabled={!isChanged}>
+          Save as a new version
+        </button>
+        {isChanged && (
+          <button type="button" class="button" onClick={() => (content.value = document.content)}>
+            Discard the changes
+          </button>
+        )}
+      </div>
     </form>
   );
 }

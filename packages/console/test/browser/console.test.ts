@@ -433,6 +433,7 @@ describe("console", { skip }, () => {
     await page.getByRole("button", { name: "Menu" }).click();
     await page.getByRole("link", { name: "Chat", exact: true }).waitFor();
     await page.keyboard.press("Escape");
+    await page.locator(".menu-open").waitFor({ state: "detached" });
     await page.setViewportSize({ width: 1280, height: 800 });
   });
 

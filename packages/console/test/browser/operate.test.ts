@@ -165,6 +165,10 @@ describe("operating from the console", { skip }, () => {
     await open("documents/AGENTS.md");
     await page.getByRole("button", { name: "Edit" }).click();
     await page.getByLabel("Text of AGENTS.md").fill("# Rules\n\nBe thorough.\n");
+    await open("tools");
+    await page.locator(".tools").waitFor();
+    await open("documents/AGENTS.md");
+    await page.getByRole("button", { name: "Edit" }).click();
     await page.locator(".diff-removed", { hasText: "Be brief." }).waitFor();
     await page.getByRole("button", { name: "Save as a new version" }).click();
     await page.locator(".markdown", { hasText: "Be thorough." }).waitFor();
@@ -175,6 +179,16 @@ describe("operating from the console", { skip }, () => {
     await toast("Restored");
     await page.getByRole("button", { name: "Text" }).click();
     await page.locator(".markdown", { hasText: "Be brief." }).waitFor();
+  });
+
+  test("shows in the navigation that the turn of another session runs, and soon after its end no longer", async () => {
+    await begin("elsewhere", 'tool: exec {"command":"while [ ! -e ended ]; do sleep 0.1; done"}\nthen\nsay: over');
+    await open("tools");
+    await page.reload();
+    const mark = page.locator(".recent li").first().getByRole("img", { name: "running" });
+    await mark.waitFor();
+    await writeFile(join(cluster.home, "workspace", "ended"), "");
+    await mark.waitFor({ state: "detached", timeout: 10_000 });
   });
 
   test("lets a person consent to an MCP server, hides one of its tools, and switches it off and on", async () => {
@@ -285,16 +299,15 @@ describe("operating from the console", { skip }, () => {
     await list.locator(".session-line").first().waitFor();
     // Pages are read one after the other as their end comes near.
     await page.waitForFunction(
-      (count) => {
+      (title) => {
         const box = document.querySelector(".virtual");
         if (box === null) return false;
         box.scrollTop = box.scrollHeight;
-        return box.scrollHeight >= count * 58;
+        return box.textContent.includes(title);
       },
-      manySessions,
+      `Added session ${manySessions}`,
       { timeout: 120_000, polling: "raf" },
     );
-    await list.getByText(`Added session ${manySessions}`, { exact: true }).waitFor();
     assert.ok((await list.locator(".session-line").count()) < 60);
     await page.getByLabel("Search titles and messages").fill("Added session 4242");
     await list.getByText("Added session 4242", { exact: true }).waitFor();
