@@ -32,6 +32,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
 FROM ${NODE_IMAGE} AS runtime
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=2 \
+    MALLOC_MMAP_THRESHOLD_=131072 \
     PARLEY_HEALTH_HOST=0.0.0.0 \
     PARLEY_HEALTH_PORT=8080
 RUN groupadd --gid 10001 parley \

@@ -43,9 +43,16 @@ const config = ({ mode: service }: { mode: string }) => {
       },
     },
     ssr: { noExternal: true, external, resolve: { conditions } },
-    plugins: [{ name: "parley:ascii", renderChunk: (code: string) => ({ code: escapeNonAscii(code), map: null }) }],
+    plugins: [{ name: "parley:ascii", generateBundle: escapeChunks }],
   };
 };
+
+type Output = Readonly<Record<string, { type: "asset" } | { type: "chunk"; code: string }>>;
+
+/** Escapes the final code: Rolldown prints a chunk again after `renderChunk`, without escapes. */
+function escapeChunks(_: unknown, output: Output): void {
+  for (const file of Object.values(output)) if (file.type === "chunk") file.code = escapeNonAscii(file.code);
+}
 
 /** V8 stores a whole source in two bytes a character when one of them is not in Latin-1. */
 function escapeNonAscii(code: string): string {

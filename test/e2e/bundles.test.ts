@@ -1,8 +1,8 @@
 // The four services as bundles, as the images run them: also the threads and files that a bundle finds next to itself.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { repositoryPrograms } from "@parley/local";
 import { Cleanup, suiteBundles } from "@parley/testing";
@@ -30,6 +30,7 @@ describe("a cluster of bundles", () => {
   const cleanup = new Cleanup();
   let fixture: ClusterFixture;
   let pageUrl: string;
+  let services: Awaited<ReturnType<typeof buildBundles>>;
 
   before(async () => {
     const server = createServer((_request, response) => {
@@ -43,8 +44,9 @@ describe("a cluster of bundles", () => {
     const bound = server.address();
     assert.ok(bound !== null && typeof bound === "object");
     pageUrl = `http://127.0.0.1:${bound.port}/`;
+    services = suiteBundles() ?? (await buildBundles());
     fixture = await startClusterFixture(cleanup, null, {
-      programs: { migrate: repositoryPrograms.migrate, services: suiteBundles() ?? (await buildBundles()) },
+      programs: { migrate: repositoryPrograms.migrate, services },
       settings:
         '[permissions]\nallow = ["read", "edit", "exec", "web_fetch"]\n[tools.web]\nallow_private = ["127.0.0.1"]\n',
     });
@@ -72,6 +74,16 @@ describe("a cluster of bundles", () => {
     assert.match(texts[1] ?? "", /Green tea is cheap/);
     assert.doesNotMatch(texts[1] ?? "", /Menu/);
     assert.match(texts[3] ?? "", /green tea/);
+  });
+
+  // V8 keeps a source with other characters in two bytes each.
+  test("contain only characters that V8 stores in one byte", async () => {
+    for (const script of Object.values<string>({ ...services })) {
+      for (const name of await readdir(dirname(script))) {
+        const source = await readFile(join(dirname(script), name), "utf8");
+        assert.equal(/[^\p{ASCII}]/u.exec(source)?.[0], undefined, name);
+      }
+    }
   });
 
   test("serves the web console", async () => {

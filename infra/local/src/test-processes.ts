@@ -85,9 +85,9 @@ interface TestProcess {
 
 /**
  * Writes one file per process into `folder`, with each test file as a suite, and returns their paths in the order of their names:
- * `node --test` starts them in this order. `files`: absolute paths.
+ * `node --test` starts them in this order. `files`: absolute paths. `endMs`: how long a process may take to end after its last test.
  */
-export function writeTestProcesses(files: readonly string[], root: string, folder: string): string[] {
+export function writeTestProcesses(files: readonly string[], root: string, folder: string, endMs = 30_000): string[] {
   const weighed = files
     .map((file) => ({ file, seconds: estimate(file, relative(root, file)) }))
     .toSorted((a, b) => b.seconds - a.seconds);
@@ -113,16 +113,17 @@ export function writeTestProcesses(files: readonly string[], root: string, folde
         folder,
         `${String(index).padStart(3, "0")}-${basename(one.files[0] ?? "", ".test.ts")}.test.mjs`,
       );
-      writeFileSync(path, programOf(one.files, root));
+      writeFileSync(path, programOf(one.files, root, endMs));
       return path;
     });
 }
 
 /**
  * A program with each test file as a suite. The files load one after the other, each in the context of its suite: otherwise `node:test`
- * assigns the tests of files that wait for the same module to one suite. A file that ends the process fails it, even with exit code 0.
+ * assigns the tests of files that wait for the same module to one suite. A file that ends the process fails it, even with exit code 0,
+ * and so does what keeps it running after its last test, for example a server that a failed test has not stopped.
  */
-function programOf(files: readonly string[], root: string): string {
+function programOf(files: readonly string[], root: string, endMs: number): string {
   const suites = files.map((file) => [relative(root, file), pathToFileURL(file).href]);
   const times = join(import.meta.dirname, "test-times.ts");
   return `import { AsyncResource } from "node:async_hooks";
@@ -135,6 +136,12 @@ process.on("exit", () => {
   if (hasFinished) return;
   console.error("a test file ended the process before all files had run");
   process.exitCode ||= 1;
+});
+after(() => {
+  setTimeout(() => {
+    console.error(\`still running ${endMs / 1_000} s after the last test: \${process.getActiveResourcesInfo().join(", ")}\`);
+    process.exit(1);
+  }, ${endMs}).unref();
 });
 let loaded = Promise.resolve();
 for (const [name, url] of ${JSON.stringify(suites)}) {

@@ -75,6 +75,18 @@ test("fails a process that a test file ends before the files after it have run",
   assert.match(stdout + stderr, /ended the process before all files had run/);
 });
 
+test("fails a process that does not end after its last test, and names what keeps it running", () => {
+  const open = file(
+    "services/agent-core/test/open.test.ts",
+    'import { test } from "node:test";\ntest("passes", () => { setTimeout(() => {}, 600_000); });\n',
+  );
+  const [program = ""] = writeTestProcesses([open], `${root}/`, root, 50);
+  const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--test", program], { encoding: "utf8", env });
+  assert.equal(status, 1);
+  assert.match(stdout + stderr, /still running 0\.05 s after the last test: .*Timeout/);
+});
+
 test("records the CPU time of each file when PARLEY_TEST_TIMES names a file", () => {
   const files = ["a", "b"].map((name) =>
     file(`packages/kit/test/${name}.test.ts`, 'import { test } from "node:test";\ntest("passes", () => {});\n'),
