@@ -17,6 +17,6 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 test("sends at most 12 KiB for a turn without history when no setting changes the tools", async () => {
   await fixture.turn("say: hello", "size");
-  const bytes = JSON.stringify(fixture.cluster.strict?.requests.at(-1)).length;
+  const bytes = Buffer.byteLength(JSON.stringify(fixture.cluster.strict?.requests.at(-1)));
   assert.ok(bytes > 1_000 && bytes <= maxRequestBytes, `${bytes} bytes`);
 });

@@ -4,14 +4,14 @@ import { request } from "./contract.ts";
 import { WorkspaceIdSchema } from "./tools.ts";
 
 /** Maximum length of a captured path, in characters. Any such path fits an index entry, which PostgreSQL limits to 2,704 bytes. */
-export const maxKeptPathCharacters = 600;
+export const maxCapturedPathCharacters = 600;
 
 /** A path relative to the workspace folder, separated by `/`. It led through no links when it was captured. */
-const WorkspacePath = z.string().min(1).max(maxKeptPathCharacters);
+const WorkspacePath = z.string().min(1).max(maxCapturedPathCharacters);
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** The captured state of a path. For `file` and `link`, the content (bytes or link target) is stored under its hash. */
-export const KeptFileSchema = z.discriminatedUnion("kind", [
+export const CapturedFileSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("file"),
     path: WorkspacePath,
@@ -27,7 +27,7 @@ export const KeptFileSchema = z.discriminatedUnion("kind", [
   /** Not captured, with the reason; a rewind does not change it. */
   z.object({ kind: z.literal("untracked"), path: WorkspacePath, reason: z.string().max(500) }),
 ]);
-export type KeptFile = z.infer<typeof KeptFileSchema>;
+export type CapturedFile = z.infer<typeof CapturedFileSchema>;
 
 const rewindOutcomes = ["restored", "removed", "skipped", "failed"] as const;
 /** `restored`: has its earlier content. `removed`: did not exist before. `skipped`: not changed. `failed`: could not be restored. */

@@ -92,7 +92,7 @@ export * as store from "./store.ts";
 export type {
   Approval,
   Finish,
-  KeptDocument,
+  CapturedDocument,
   MemoryHit,
   MemoryProgress,
   MemorySource,
@@ -159,8 +159,8 @@ export {
 export { mcpClientOf, type McpClient } from "./mcp-client.ts";
 export {
   checkpointRewind,
-  maxKeptPathCharacters,
-  type KeptFile,
+  maxCapturedPathCharacters,
+  type CapturedFile,
   type RewindOutcome,
   type RewindReport,
   type RewoundFile,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { store, type KeptFile } from "@parley/contracts";
+import { store, type CapturedFile } from "@parley/contracts";
 import { Cleanup, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
@@ -27,7 +27,7 @@ before(async () => {
 after(() => cleanup[Symbol.asyncDispose]());
 
 const hash = (content: string) => createHash("sha256").update(content).digest("hex");
-const file = (path: string, content: string): KeptFile => ({
+const file = (path: string, content: string): CapturedFile => ({
   kind: "file",
   path,
   sha256: hash(content),
@@ -61,7 +61,7 @@ async function openCall() {
   return { sessionId, turnId, n: 2 };
 }
 
-const track = async (checkpointId: string, files: KeptFile[]) => {
+const track = async (checkpointId: string, files: CapturedFile[]) => {
   const by = { grant: scene.grant({ ...call, rootTurnId: checkpointId }) };
   return runner.request(store.checkpointTrack, { by, files });
 };

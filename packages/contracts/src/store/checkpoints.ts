@@ -1,6 +1,6 @@
 // Requests about file checkpoints and rewinds. The store has the rows; the tool-runner has the file contents, by hash.
 import { z } from "zod";
-import { KeptFileSchema, RewindReportSchema } from "../checkpoints.ts";
+import { CapturedFileSchema, RewindReportSchema } from "../checkpoints.ts";
 import { GrantToken } from "../grants.ts";
 import { Secret } from "./calls.ts";
 import { Empty, storeRequest } from "./shared.ts";
@@ -9,8 +9,8 @@ import { Empty, storeRequest } from "./shared.ts";
 export const checkpointPageFiles = 150;
 
 /** The captured state of a document: its version, 0 when it did not exist. The store has the content of each version. */
-const KeptDocumentSchema = z.object({ path: z.string(), version: z.number().int().nonnegative() });
-export type KeptDocument = z.infer<typeof KeptDocumentSchema>;
+const CapturedDocumentSchema = z.object({ path: z.string(), version: z.number().int().nonnegative() });
+export type CapturedDocument = z.infer<typeof CapturedDocumentSchema>;
 
 /** The permission to run one rewind of one session, issued by `store.rewind.permit`. Requests with an invalid one fail with FORBIDDEN. */
 const RewindPermit = z.object({ rewindId: z.uuid(), secret: Secret });
@@ -23,7 +23,7 @@ export const checkpointTrack = storeRequest({
   input: z.object({
     /** What will change the files: a tool call, whose files are recorded for the user's turn, or a rewind. */
     by: z.union([z.object({ grant: GrantToken }), z.object({ rewind: RewindPermit })]),
-    files: z.array(KeptFileSchema).max(checkpointPageFiles),
+    files: z.array(CapturedFileSchema).max(checkpointPageFiles),
   }),
   output: z.object({ rewinding: z.boolean() }),
 });
@@ -60,9 +60,9 @@ export const checkpointFiles = storeRequest({
     afterPath: z.string().nullable(),
   }),
   output: z.object({
-    files: z.array(KeptFileSchema),
+    files: z.array(CapturedFileSchema),
     /** Changed documents of the store, with their versions before the change. Empty except on the first page. */
-    documents: z.array(KeptDocumentSchema),
+    documents: z.array(CapturedDocumentSchema),
     more: z.boolean(),
   }),
 });

@@ -2,7 +2,7 @@
 import { constants } from "node:fs";
 import { open, readlink } from "node:fs/promises";
 import { errorMessage } from "@parley/contracts";
-import type { KeptFile } from "@parley/contracts";
+import type { CapturedFile } from "@parley/contracts";
 import { describeFileError } from "../workspace/errors.ts";
 import { inDirectory, kindOf } from "../workspace/places.ts";
 import type { ContentSink } from "./content-store.ts";
@@ -13,7 +13,7 @@ const permissionBits = 0o7777;
 const linkBytes = 8_192;
 
 /** Never throws: a path that cannot be read or stored becomes `untracked`, with the reason. */
-export async function capture(entry: Entry, sink: ContentSink, maxBytes: number): Promise<KeptFile> {
+export async function capture(entry: Entry, sink: ContentSink, maxBytes: number): Promise<CapturedFile> {
   const path = entry.relative;
   try {
     return await captureOrThrow(entry, sink, maxBytes);
@@ -42,7 +42,7 @@ async function captureOrThrow({ directory, name, relative: path, stats }: Entry,
   return { kind: "file" as const, path, ...kept, mode: opened.mode & permissionBits };
 }
 
-function tooLarge(path: string, size: number, maxBytes: number): KeptFile {
+function tooLarge(path: string, size: number, maxBytes: number): CapturedFile {
   return { kind: "untracked", path, reason: `it has ${size} bytes; the limit is ${maxBytes}` };
 }
 

@@ -1,14 +1,14 @@
 // The store operations of checkpoints and rewinds, as functions. It decides nothing.
 import type { Bus } from "@parley/bus";
-import { store, type InputOf, type KeptDocument, type KeptFile, type OutputOf } from "@parley/contracts";
+import { store, type InputOf, type CapturedDocument, type CapturedFile, type OutputOf } from "@parley/contracts";
 
 /** Who is about to change files: a call with its grant, or a rewind with its permit. */
 type Tracker = InputOf<typeof store.checkpointTrack>["by"];
 
 export interface CheckpointClient {
   /** Records captured files. False while another rewind is running: nothing was recorded, try again. */
-  track(by: Tracker, files: readonly KeptFile[]): Promise<boolean>;
-  files(rewind: store.RewindPermit): Promise<{ files: KeptFile[]; documents: KeptDocument[] }>;
+  track(by: Tracker, files: readonly CapturedFile[]): Promise<boolean>;
+  files(rewind: store.RewindPermit): Promise<{ files: CapturedFile[]; documents: CapturedDocument[] }>;
   /** Restores a document to its state before the rewound changes; `fence` null: only a preview. */
   putDocumentBack(
     rewind: store.RewindPermit,
@@ -33,8 +33,8 @@ export function createCheckpointClient(bus: Bus): CheckpointClient {
     putDocumentBack: async (rewind, path, fence) =>
       (await bus.request(store.rewindDocument, { rewind, path, fence })).outcome,
     files: async (rewind) => {
-      const files: KeptFile[] = [];
-      const documents: KeptDocument[] = [];
+      const files: CapturedFile[] = [];
+      const documents: CapturedDocument[] = [];
       for (;;) {
         const page = await bus.request(store.checkpointFiles, { rewind, afterPath: files.at(-1)?.path ?? null });
         files.push(...page.files);

@@ -1,6 +1,6 @@
 // Expands the paths of a command line to existing paths: patterns, trees and the targets of copies.
 import { readdir } from "node:fs/promises";
-import type { KeptFile } from "@parley/contracts";
+import type { CapturedFile } from "@parley/contracts";
 import { minimatch } from "minimatch";
 import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
@@ -18,12 +18,12 @@ const nameOnly = { nobrace: true, noext: true, nonegate: true, nocomment: true }
 
 export interface Expanded {
   paths: string[];
-  untracked: KeptFile[];
+  untracked: CapturedFile[];
 }
 
 export async function expandChanges(workspace: Workspace, changes: readonly Change[]): Promise<Expanded> {
   const paths = new Set<string>();
-  const untracked: KeptFile[] = [];
+  const untracked: CapturedFile[] = [];
   const addTree = async (root: string, as: string) => {
     paths.add(as);
     const below: string[] = [];

@@ -1,7 +1,7 @@
 // Captures files before a tool changes them, once per user's turn: first the content, then the row that refers to it, and only then
 // does the tool continue. A failed capture never stops a tool: it is recorded as untracked, or logged.
 import { setTimeout as delay } from "node:timers/promises";
-import { maxKeptPathCharacters, type KeptFile } from "@parley/contracts";
+import { maxCapturedPathCharacters, type CapturedFile } from "@parley/contracts";
 import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
 import { runOnText } from "../text/text-worker.ts";
@@ -92,7 +92,7 @@ export class CheckpointRecorder {
   }
 
   async #track(call: Required<CheckpointedCall>, paths: readonly string[], signal: AbortSignal): Promise<void> {
-    const found = new Map<string, KeptFile>();
+    const found = new Map<string, CapturedFile>();
     for (const path of paths) await this.#look(call, path, found);
     await this.#write(call, [...found.values()], signal);
     // A sweep may have removed content before the row referred to it. Nothing has changed yet, so it can be captured again.
@@ -107,7 +107,7 @@ export class CheckpointRecorder {
   async #look(
     call: Required<CheckpointedCall>,
     path: string,
-    found: Map<string, KeptFile>,
+    found: Map<string, CapturedFile>,
   ): Promise<Looked | undefined> {
     const { workspace, rootTurnId: checkpointId } = call;
     const { blobs, maxFileBytes } = this.#deps;
@@ -130,7 +130,7 @@ export class CheckpointRecorder {
   async #captureParents(
     call: Required<CheckpointedCall>,
     path: string,
-    found: Map<string, KeptFile>,
+    found: Map<string, CapturedFile>,
   ): Promise<Looked | undefined> {
     const parts = splitPath(path, call.workspace.root);
     const name = parts.pop();
@@ -149,11 +149,11 @@ export class CheckpointRecorder {
 
   async #write(
     { rootTurnId: checkpointId, grant }: CheckpointedCall,
-    files: readonly KeptFile[],
+    files: readonly CapturedFile[],
     signal: AbortSignal,
   ): Promise<void> {
     const { rows, onUntracked, faultPoint, patienceMs } = this.#deps;
-    const fitting = files.filter(({ path }) => path.length <= maxKeptPathCharacters && path.isWellFormed());
+    const fitting = files.filter(({ path }) => path.length <= maxCapturedPathCharacters && path.isWellFormed());
     for (const file of files) {
       if (!fitting.includes(file)) onUntracked(checkpointId, file.path, "the path is too long or not valid text");
       if (file.kind === "untracked") onUntracked(checkpointId, file.path, file.reason);

@@ -1,10 +1,10 @@
 // Restores a document in the store, or previews the restore; the store does the work, this formats the result.
-import { WireError, type KeptDocument, type RewoundFile, type store } from "@parley/contracts";
+import { WireError, type CapturedDocument, type RewoundFile, type store } from "@parley/contracts";
 import type { CheckpointClient } from "./checkpoint-client.ts";
 
 /** `fence`: the rewind's fence; null: only a preview, nothing is changed. */
 export async function putDocumentBack(
-  { path }: KeptDocument,
+  { path }: CapturedDocument,
   rows: Pick<CheckpointClient, "putDocumentBack">,
   rewind: store.RewindPermit,
   fence: number | null,

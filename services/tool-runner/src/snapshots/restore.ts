@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, rename, rmdir, symlink, unlink, type FileHandle } from "node:fs/promises";
-import type { KeptFile, RewoundFile } from "@parley/contracts";
+import type { CapturedFile, RewoundFile } from "@parley/contracts";
 import { describeFileError, errnoOf } from "../workspace/errors.ts";
 import { inDirectory, kindOf, openDirectory, openedDirectory } from "../workspace/places.ts";
 import type { Workspace } from "../workspace/workspace.ts";
@@ -21,7 +21,7 @@ export interface RestoreContext {
   /** Suffix of the temporary file; the same when a rewind is repeated. */
   mark: string;
   /** Captures the current state, so that the rewind can be undone. Throws when it cannot be recorded. */
-  keep: (now: KeptFile) => Promise<void>;
+  keep: (now: CapturedFile) => Promise<void>;
 }
 
 /** Why a path was skipped or could not be restored. */
@@ -36,7 +36,7 @@ class RestoreSkippedError extends Error {
 }
 
 /** The order of work: first removals of paths that were absent, deepest first; then the rest, directories before their contents. */
-export function orderOfWork(files: readonly KeptFile[]): KeptFile[] {
+export function orderOfWork(files: readonly CapturedFile[]): CapturedFile[] {
   const byPath = files.toSorted((a, b) => (a.path < b.path ? -1 : 1));
   return [
     ...byPath.filter(({ kind }) => kind === "absent").toReversed(),
@@ -45,7 +45,7 @@ export function orderOfWork(files: readonly KeptFile[]): KeptFile[] {
 }
 
 /** Previews `restoreEntry` without changing anything. */
-export function previewRestore(wanted: KeptFile, ground: Omit<RestoreContext, "keep">): Promise<RewoundFile> {
+export function previewRestore(wanted: CapturedFile, ground: Omit<RestoreContext, "keep">): Promise<RewoundFile> {
   return answered(wanted, async () => {
     await using entry = await openWanted(wanted, ground.workspace, undefined);
     if (entry === undefined) {
@@ -55,7 +55,7 @@ export function previewRestore(wanted: KeptFile, ground: Omit<RestoreContext, "k
   });
 }
 
-export function restoreEntry(wanted: KeptFile, ground: RestoreContext): Promise<RewoundFile> {
+export function restoreEntry(wanted: CapturedFile, ground: RestoreContext): Promise<RewoundFile> {
   return answered(wanted, async () => {
     await using content = await contentOf(wanted, ground.blobs);
     await using entry = await openWanted(wanted, ground.workspace, wanted.kind === "absent" ? undefined : ground.keep);
@@ -69,13 +69,13 @@ export function restoreEntry(wanted: KeptFile, ground: RestoreContext): Promise<
 }
 
 /** Restores a directory's permissions, after its files have been restored. */
-export async function settleDirectory(wanted: KeptFile, workspace: Workspace): Promise<void> {
+export async function settleDirectory(wanted: CapturedFile, workspace: Workspace): Promise<void> {
   if (wanted.kind !== "directory" || (wanted.mode & ownerBits) === ownerBits) return;
   await using entry = await openEntry(workspace, wanted.path);
   if (entry.relative === wanted.path && entry.stats?.isDirectory() === true) await changeMode(entry, wanted.mode);
 }
 
-async function answered(wanted: KeptFile, work: () => Promise<void>): Promise<RewoundFile> {
+async function answered(wanted: CapturedFile, work: () => Promise<void>): Promise<RewoundFile> {
   const { path } = wanted;
   try {
     if (wanted.kind === "untracked") throw new RestoreSkippedError("skipped", `it was not captured: ${wanted.reason}`);
@@ -94,7 +94,7 @@ async function answered(wanted: KeptFile, work: () => Promise<void>): Promise<Re
  * Throws Left when a link or a file is in the way.
  */
 async function openWanted(
-  { path }: KeptFile,
+  { path }: CapturedFile,
   workspace: Workspace,
   keep: RestoreContext["keep"] | undefined,
 ): Promise<Entry | undefined> {
@@ -120,9 +120,9 @@ async function openWanted(
 /** The current state. Throws Left when it equals the wanted state, or must not be replaced. */
 async function captureCurrent(
   entry: Entry,
-  wanted: KeptFile,
-  look: (entry: Entry) => Promise<KeptFile>,
-): Promise<KeptFile> {
+  wanted: CapturedFile,
+  look: (entry: Entry) => Promise<CapturedFile>,
+): Promise<CapturedFile> {
   const now = await look(entry);
   if (now.kind === "untracked") {
     throw new RestoreSkippedError(
@@ -134,7 +134,7 @@ async function captureCurrent(
   return now;
 }
 
-function isSame(now: KeptFile, wanted: KeptFile): boolean {
+function isSame(now: CapturedFile, wanted: CapturedFile): boolean {
   if (now.kind === "file" && wanted.kind === "file") return now.sha256 === wanted.sha256 && now.mode === wanted.mode;
   if (now.kind === "link" && wanted.kind === "link") return now.sha256 === wanted.sha256;
   if (now.kind === "directory" && wanted.kind === "directory") return now.mode === wanted.mode;
@@ -143,8 +143,8 @@ function isSame(now: KeptFile, wanted: KeptFile): boolean {
 
 async function replace(
   entry: Entry,
-  wanted: KeptFile,
-  now: KeptFile,
+  wanted: CapturedFile,
+  now: CapturedFile,
   content: FileHandle | undefined,
   mark: string,
 ): Promise<void> {
@@ -216,7 +216,7 @@ async function reopened(entry: Entry): ReturnType<typeof openDirectory> {
   return openedDirectory(handle, entry.relative);
 }
 
-async function contentOf(wanted: KeptFile, blobs: ContentStore): Promise<FileHandle | undefined> {
+async function contentOf(wanted: CapturedFile, blobs: ContentStore): Promise<FileHandle | undefined> {
   if (!("sha256" in wanted)) return undefined;
   const handle = await blobs.open(wanted.sha256);
   if (handle === undefined) throw missing();

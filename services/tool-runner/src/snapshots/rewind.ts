@@ -5,7 +5,7 @@ import {
   WireError,
   type checkpointRewind,
   type InputOf,
-  type KeptFile,
+  type CapturedFile,
   type RewindOutcome,
   type RewindReport,
   type RewoundFile,
@@ -146,7 +146,7 @@ export class Rewinder {
     const rewind = permitOf(input);
     const changed = await rows.files(rewind);
     const wanted = orderOfWork(changed.files);
-    const keep = async (now: KeptFile) => {
+    const keep = async (now: CapturedFile) => {
       hold();
       if (!(await rows.track({ rewind }, [now]))) throw new WireError("FENCED", "another rewind has started");
     };

@@ -44,13 +44,13 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
   const wire: WireOptions = { model, origin, thinking, display, examples };
   let known: Capabilities = unknownCapabilities;
   const asking = new CachedValue((signal) => fetchCapabilities(client, options.model, signal));
-  const capabilities = async (): Promise<Capabilities> => (known = (await asking.get()) ?? known);
+  const learnCapabilities = async (): Promise<Capabilities> => (known = (await asking.get()) ?? known);
 
   /** An open stream. A field that the endpoint refuses as unknown is not sent again. */
   const open = async (request: ModelRequest, signal: AbortSignal) => {
-    const can = await capabilities();
+    const capabilities = await learnCapabilities();
     for (;;) {
-      const body = toRequest(request, wire, can);
+      const body = toRequest(request, wire, capabilities);
       try {
         return await messages.open(textOfBody(body), body.betas ?? [], signal);
       } catch (error) {
@@ -66,7 +66,7 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
     priceList: options.name === undefined ? "official" : "unknown",
     note: () => known.note,
     async prepare() {
-      await capabilities();
+      await learnCapabilities();
     },
     async stream(request, on, signal) {
       const builder = new MessageBuilder(origin);
@@ -98,7 +98,7 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
     size: async (signal) => (await fetchCapabilities(client, options.model, signal)).size,
     async countTokens(request, signal) {
       try {
-        const prompt = toPrompt(request, wire, await capabilities());
+        const prompt = toPrompt(request, wire, await learnCapabilities());
         return (await client.beta.messages.countTokens({ model: options.model, ...prompt }, { signal })).input_tokens;
       } catch (error) {
         signal.throwIfAborted();

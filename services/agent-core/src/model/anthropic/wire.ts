@@ -28,15 +28,15 @@ export interface WireOptions {
 /** The beta that makes a thinking model report its progress between tool calls. */
 const updatesBeta = "thinking-display-updates-2026-08-18";
 
-export function toRequest(request: ModelRequest, options: WireOptions, can: Capabilities): Body {
-  const effort = nearestEffort(request.effort, can.efforts);
-  const thinking = thinkingOf(request.thinking ?? options.thinking, options.display, can);
+export function toRequest(request: ModelRequest, options: WireOptions, capabilities: Capabilities): Body {
+  const effort = nearestEffort(request.effort, capabilities.efforts);
+  const thinking = thinkingOf(request.thinking ?? options.thinking, options.display, capabilities);
   const stops = request.stopSequences ?? [];
   return {
     model: options.model,
-    max_tokens: Math.min(request.maxOutputTokens, can.size.maxOutputTokens ?? Number.POSITIVE_INFINITY),
+    max_tokens: Math.min(request.maxOutputTokens, capabilities.size.maxOutputTokens ?? Number.POSITIVE_INFINITY),
     stream: true,
-    ...toPrompt(request, options, can),
+    ...toPrompt(request, options, capabilities),
     ...(thinking === undefined ? {} : { thinking }),
     ...(effort === undefined ? {} : { output_config: { effort } }),
     ...(stops.length === 0 ? {} : { stop_sequences: [...stops] }),
@@ -48,12 +48,12 @@ export function toRequest(request: ModelRequest, options: WireOptions, can: Capa
 export function toPrompt(
   request: ModelRequest,
   { model, origin = `anthropic:${model}`, examples = false }: Pick<WireOptions, "model" | "origin" | "examples">,
-  can: Capabilities,
+  capabilities: Capabilities,
 ): Pick<Body, "messages"> & Prefix {
   return {
     ...prefixOf(request, examples),
     messages: markMessages(
-      request.messages.map((message) => toMessage(message, origin, can, request.contents)),
+      request.messages.map((message) => toMessage(message, origin, capabilities, request.contents)),
       cacheControl(request.cacheTtl),
     ),
   };
@@ -102,14 +102,14 @@ function knownText(value: string | object): string {
 function thinkingOf(
   wanted: "off" | "adaptive",
   display: WireOptions["display"],
-  can: Capabilities,
+  capabilities: Capabilities,
 ):
   | Anthropic.Beta.BetaThinkingConfigAdaptive
   | Anthropic.Beta.BetaThinkingConfigDisabled
   | Anthropic.Beta.BetaThinkingConfigBetweenTools
   | undefined {
-  if (wanted === "off") return can.thinkingOff === null ? undefined : { type: can.thinkingOff };
-  if (!can.adaptiveThinking) return undefined;
+  if (wanted === "off") return capabilities.thinkingOff === null ? undefined : { type: capabilities.thinkingOff };
+  if (!capabilities.adaptiveThinking) return undefined;
   return { type: "adaptive", ...(display === null ? {} : { display }) };
 }
 
@@ -124,13 +124,21 @@ function toTool(tool: PromptTool, takesExamples: boolean): Anthropic.Beta.BetaTo
 function toMessage(
   message: PromptMessage,
   requestModel: string,
-  can: Capabilities,
+  capabilities: Capabilities,
   contents: ModelRequest["contents"],
 ): Anthropic.Beta.BetaMessageParam {
-  return { role: message.role, content: message.parts.flatMap((part) => toBlock(part, requestModel, can, contents)) };
+  return {
+    role: message.role,
+    content: message.parts.flatMap((part) => toBlock(part, requestModel, capabilities, contents)),
+  };
 }
 
-function toBlock(part: Part, requestModel: string, can: Capabilities, contents: ModelRequest["contents"]): Block[] {
+function toBlock(
+  part: Part,
+  requestModel: string,
+  capabilities: Capabilities,
+  contents: ModelRequest["contents"],
+): Block[] {
   switch (part.type) {
     case "text":
       // The API refuses whitespace-only text.
@@ -147,14 +155,14 @@ function toBlock(part: Part, requestModel: string, can: Capabilities, contents: 
         {
           type: "tool_result",
           tool_use_id: part.id,
-          content: resultContent(part, can, contents),
+          content: resultContent(part, capabilities, contents),
           ...(part.isError ? { is_error: true } : {}),
         },
       ];
     case "binary":
-      return [binaryBlock(part, can)];
+      return [binaryBlock(part, capabilities)];
     case "blob":
-      return renderAttachment(part, contents, can).flatMap(shownBlock);
+      return renderAttachment(part, contents, capabilities).flatMap(shownBlock);
     case "provider":
       return part.provider === "anthropic" ? [JSON.parse(part.raw) as Block] : [];
     // Prompts contain quotes as text.
@@ -169,11 +177,11 @@ function toBlock(part: Part, requestModel: string, can: Capabilities, contents: 
 /** A string for text-only results: they were always sent like this, so the cache contains them. */
 function resultContent(
   { content, attachments = [] }: ToolResult,
-  can: Capabilities,
+  capabilities: Capabilities,
   contents: ModelRequest["contents"],
 ): string | MediaBlock[] {
   if (attachments.length === 0) return content === "" ? "(no output)" : content;
-  const shown = attachments.flatMap((each) => renderAttachment(each, contents, can)).flatMap(shownBlock);
+  const shown = attachments.flatMap((each) => renderAttachment(each, contents, capabilities)).flatMap(shownBlock);
   return [...(content.trim() === "" ? [] : [{ type: "text" as const, text: content }]), ...shown];
 }
 
@@ -197,12 +205,12 @@ function shownBlock(shown: RenderedAttachment): MediaBlock[] {
 
 const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"] as const;
 
-function binaryBlock(part: Extract<Part, { type: "binary" }>, can: Capabilities): Block {
+function binaryBlock(part: Extract<Part, { type: "binary" }>, capabilities: Capabilities): Block {
   const imageType = imageTypes.find((type) => type === part.mediaType);
-  if (imageType !== undefined && can.images) {
+  if (imageType !== undefined && capabilities.images) {
     return { type: "image", source: { type: "base64", media_type: imageType, data: part.data } };
   }
-  if (part.mediaType === "application/pdf" && can.pdfs) {
+  if (part.mediaType === "application/pdf" && capabilities.pdfs) {
     return { type: "document", source: { type: "base64", media_type: "application/pdf", data: part.data } };
   }
   return {

@@ -1,5 +1,5 @@
 // File checkpoints: rows about files whose content the tool-runner stores. Every write is idempotent by its own key.
-import { store, textOf, WireError, type KeptDocument, type KeptFile } from "@parley/contracts";
+import { store, textOf, WireError, type CapturedDocument, type CapturedFile } from "@parley/contracts";
 import { oneLine } from "@parley/kit";
 import { DatabaseError } from "pg";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
@@ -125,7 +125,7 @@ function beginning(parts: string): string {
 
 interface FileRow {
   path: string;
-  kind: KeptFile["kind"];
+  kind: CapturedFile["kind"];
   sha256: string | null;
   size: number | null;
   mode: number | null;
@@ -136,7 +136,7 @@ interface FileRow {
 export async function recordFiles(
   database: Database,
   checkpointId: string,
-  kept: readonly KeptFile[],
+  kept: readonly CapturedFile[],
 ): Promise<{ rewinding: boolean }> {
   try {
     const { rows } = await database.query<{ rewinding: boolean }>({
@@ -158,8 +158,8 @@ export async function documentsOf(
   client: PoolClient,
   { sessionId, rewindId }: PermittedRewind,
   since: string,
-): Promise<KeptDocument[]> {
-  const { rows } = await client.query<KeptDocument>(
+): Promise<CapturedDocument[]> {
+  const { rows } = await client.query<CapturedDocument>(
     `SELECT path, min(version)::int AS version FROM (
        SELECT w.path, w.version - 1 AS version FROM (${documentsByTurns}) AS w WHERE w.at >= $2
        UNION ALL
@@ -171,7 +171,7 @@ export async function documentsOf(
   return rows;
 }
 
-function keptFileOf({ path, kind, sha256, size, mode, reason }: FileRow): KeptFile {
+function keptFileOf({ path, kind, sha256, size, mode, reason }: FileRow): CapturedFile {
   if (kind === "file") return { kind, path, sha256: sha256 ?? "", size: size ?? 0, mode: mode ?? 0 };
   if (kind === "link") return { kind, path, sha256: sha256 ?? "" };
   if (kind === "directory") return { kind, path, mode: mode ?? 0 };
