@@ -14,6 +14,8 @@ const TurnFinishedEvent = z.object({
   text: z.string(),
   usage: UsageSchema,
   cost: CostSchema,
+  /** `cost` with that of the sub-agents that the turn started, so far. Left out: they cost nothing, or older versions. */
+  treeCost: CostSchema.optional(),
 });
 const CompactedEvent = z.object({
   type: z.literal("compacted"),

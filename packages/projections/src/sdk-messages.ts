@@ -235,10 +235,10 @@ export class SdkMessages {
     return taskEnd(task, call, status, rest.join("\n").trim());
   }
 
-  #end(turn: SdkTurn, { text, exitReason, usage, cost }: Event<"turn.finished">, atMs: number): SdkBody[] {
+  #end(turn: SdkTurn, { text, exitReason, usage, cost, treeCost }: Event<"turn.finished">, atMs: number): SdkBody[] {
     const left = turn.abandoned(atMs);
     const { modelCalls, models, stopReason, toolMs, denials } = turn;
-    this.#totals.add({ modelCalls, models, usage, cost });
+    this.#totals.add({ modelCalls, models, usage, cost, treeCost: treeCost ?? cost });
     const ended = { text, durationMs: Math.max(0, atMs - turn.begunAt), toolMs, stopReason, denials };
     return [...streamed(turn.partial.stop()), ...left, resultOf(exitReason, ended, this.#totals)];
   }

@@ -8,15 +8,16 @@ type Share = { usage: Usage; cost: Cost } | null;
 export class RunTotals {
   modelCalls = 0;
   usage: Usage = noUsage;
+  /** With the cost of sub-agents. */
   cost: Cost = noCost;
   readonly #models = new Map<string, Share>();
 
-  /** Adds an ended turn. `models`: the models that answered in it. */
-  add(turn: { modelCalls: number; models: ReadonlySet<string>; usage: Usage; cost: Cost }): void {
-    const { modelCalls, models, usage, cost } = turn;
+  /** Adds an ended turn. `models`: the models that answered in it. `treeCost`: its cost with its sub-agents. */
+  add(turn: { modelCalls: number; models: ReadonlySet<string>; usage: Usage; cost: Cost; treeCost: Cost }): void {
+    const { modelCalls, models, usage, cost, treeCost } = turn;
     this.modelCalls += modelCalls;
     this.usage = sumOfUsage(this.usage, usage);
-    this.cost = sumOfCost(this.cost, cost);
+    this.cost = sumOfCost(this.cost, treeCost);
     for (const model of models) {
       const before = this.#models.get(model);
       const isKnown = models.size === 1 && before !== null;

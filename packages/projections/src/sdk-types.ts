@@ -281,7 +281,7 @@ type Body =
       result: string;
       /** The stop reason of the last model call; null: there was none. */
       stop_reason: string | null;
-      /** US dollars of the run, including earlier turns; null when the price of a call is unknown. */
+      /** US dollars of the run with its sub-agents, including earlier turns; null when the price of a call is unknown. */
       total_cost_usd: number | null;
       /** Of the run, including earlier turns. */
       usage: SdkUsage;

@@ -130,6 +130,15 @@ describe("exit of a turn", () => {
     const turn = await fixture.turn(`${spawning("Agent", { prompt })}\nthen\nsay: never`, "child-budget");
     assert.deepEqual([turn.exitReason, turn.modelSteps], ["max_budget", 1]);
     assert.match(turn.results[0]?.content ?? "", /^that was dear\n/);
+    const told = await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+    assert.ok(told.type === "turn.finished");
+    assert.deepEqual(told.treeCost, { micros: turn.cost.micros + 2_500_000, unpricedCalls: 0 });
+    const { events } = await fixture.bus.request(store.eventList, {
+      sessionId: turn.sessionId,
+      afterSeq: 0,
+      limit: 50,
+    });
+    assert.deepEqual(events.at(-1), told);
   });
 
   // design: 003.4

@@ -96,6 +96,25 @@ test("answers each message of a stream and adds up the cost of the run", async (
   assert.equal(new Set(run.messages.map(({ session_id }) => session_id)).size, 1);
 });
 
+// design: 003.47
+test("counts the cost of sub-agents in the result and in the limit of the run", async () => {
+  const spawn = { prompt: "usage: 3000 0\nsay: looked", profile: "reader" };
+  const script = `usage: 500 0\ntool: sessions_spawn ${JSON.stringify(spawn)}\nthen\nusage: 500 0\nsay: one`;
+  const inputs = new Inputs(script);
+  const run = await sdk.run(inputs, { maxBudgetUsd: 4 }, (message) => {
+    if (message.type !== "result") return;
+    if (message.subtype === "success") inputs.send("say: two");
+    else inputs.end();
+  });
+  assert.deepEqual(
+    run.results.map((each) => [each.subtype, each.total_cost_usd]),
+    [
+      ["success", 4],
+      ["error_max_budget_usd", 4],
+    ],
+  );
+});
+
 /** A picture of one pixel. */
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -2,12 +2,11 @@
 // supplies their initial values.
 import type { Logger } from "@parley/chassis";
 import { briefMs, type LeaderStore } from "../store-client/leader-store.ts";
-import { store, type ClaimedTurn, type OutputOf } from "@parley/contracts";
+import { store, type ClaimedTurn, type Cost, type OutputOf } from "@parley/contracts";
 
 type UsageRow = Pick<OutputOf<typeof store.usageReport>["rows"][number], "day" | "cost">;
 
-interface Tree {
-  microUsd: number;
+interface Tree extends Cost {
   turns: number;
 }
 
@@ -18,8 +17,9 @@ export class Budgets {
 
   /** A turn starts or resumes. The tree's sum is the larger of the store's and the one in memory. */
   open({ root, treeCost }: Pick<ClaimedTurn, "root" | "treeCost">): void {
-    const tree = this.#trees.get(root.turnId) ?? { microUsd: 0, turns: 0 };
-    tree.microUsd = Math.max(tree.microUsd, treeCost.micros);
+    const tree = this.#trees.get(root.turnId) ?? { micros: 0, unpricedCalls: 0, turns: 0 };
+    tree.micros = Math.max(tree.micros, treeCost.micros);
+    tree.unpricedCalls = Math.max(tree.unpricedCalls, treeCost.unpricedCalls);
     tree.turns += 1;
     this.#trees.set(root.turnId, tree);
   }
@@ -34,13 +34,24 @@ export class Budgets {
   /** A cost of a turn; null: no known price, which counts as 0. */
   spend({ root }: Pick<ClaimedTurn, "root">, microUsd: number | null, now = Date.now()): void {
     const tree = this.#trees.get(root.turnId);
-    if (tree !== undefined) tree.microUsd += microUsd ?? 0;
+    if (tree !== undefined) {
+      tree.micros += microUsd ?? 0;
+      if (microUsd === null) tree.unpricedCalls += 1;
+    }
     this.spendOutsideTurns(microUsd, now);
   }
 
   /** What the agent tree of an open turn has cost. */
   treeMicroUsd({ root }: Pick<ClaimedTurn, "root">): number {
-    return this.#trees.get(root.turnId)?.microUsd ?? 0;
+    return this.#trees.get(root.turnId)?.micros ?? 0;
+  }
+
+  /** The cost of an open turn with that of its sub-agents; undefined: they cost nothing, or the turn is itself one of them. */
+  costWithSubagents({ root, parent }: Pick<ClaimedTurn, "root" | "parent">, own: Cost): Cost | undefined {
+    const tree = this.#trees.get(root.turnId);
+    if (parent !== null || tree === undefined) return undefined;
+    const { micros, unpricedCalls } = tree;
+    return micros > own.micros || unpricedCalls > own.unpricedCalls ? { micros, unpricedCalls } : undefined;
   }
 
   /** What this day (UTC) has cost. */

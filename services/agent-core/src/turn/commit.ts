@@ -236,8 +236,17 @@ function override(turn: WritableTurn, deps: TurnDeps, overrides: SessionState["o
 function follow(turn: WritableTurn, deps: TurnDeps, events: readonly DurableEvent[]): void {
   for (const event of events) {
     appendMessages(turn.view, event.type === "message" ? [event.message] : [], event.seq);
-    publish(deps, turn, event);
+    publish(deps, turn, event.type === "turn.finished" ? withSubagents(turn, deps, event) : event);
   }
+}
+
+function withSubagents(
+  turn: WritableTurn,
+  deps: TurnDeps,
+  end: Extract<DurableEvent, { type: "turn.finished" }>,
+): DurableEvent {
+  const treeCost = deps.model.budgets.costWithSubagents(turn.claimed, end.cost);
+  return treeCost === undefined ? end : { ...end, treeCost };
 }
 
 function outgoingFor(turn: WritableTurn, deps: TurnDeps, finish: Finish): Outgoing[] {

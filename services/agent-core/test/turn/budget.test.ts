@@ -27,6 +27,21 @@ test("uses the larger of the store's sum and the sum in memory for a tree", () =
   assert.equal(budgets.treeMicroUsd(of("a")), 150);
 });
 
+test("adds the sub-agents' cost to that of the turn at the top of the tree, also a cost without a price", () => {
+  const budgets = new Budgets();
+  const own = { micros: 10, unpricedCalls: 0 };
+  const cost = () => budgets.costWithSubagents({ ...of("a"), parent: null }, own);
+  budgets.open(of("a"));
+  budgets.spend(of("a"), 10, noon);
+  assert.equal(cost(), undefined);
+  budgets.spend(of("a"), null, noon);
+  assert.deepEqual(cost(), { micros: 10, unpricedCalls: 1 });
+  budgets.spend(of("a"), 5, noon);
+  assert.deepEqual(cost(), { micros: 15, unpricedCalls: 1 });
+  const parent = { turnId: "a", n: 1, mode: "wait" as const };
+  assert.equal(budgets.costWithSubagents({ ...of("a"), parent }, own), undefined);
+});
+
 test("forgets a tree with its last turn, not earlier", () => {
   const budgets = new Budgets();
   budgets.open(of("a"));

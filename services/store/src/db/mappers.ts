@@ -1,6 +1,7 @@
 // Mapping of PostgreSQL rows to wire objects. Stored JSON was validated when it arrived, so it is not validated again here.
 import {
   isUntrustedInput,
+  type Cost,
   type DurableEvent,
   type HookOutcome,
   type Message,
@@ -201,7 +202,10 @@ export function turnOf(row: TurnRow): TurnSummary {
   };
 }
 
-export function finishedEvent(seq: number, turn: TurnSummary): DurableEvent {
+/** `ofSubagents`: what the sub-agents of the turn have cost. */
+export function finishedEvent(seq: number, turn: TurnSummary, ofSubagents?: Cost): DurableEvent {
+  const { micros = 0, unpricedCalls = 0 } = ofSubagents ?? {};
+  const { cost } = turn;
   return {
     type: "turn.finished",
     seq,
@@ -210,7 +214,10 @@ export function finishedEvent(seq: number, turn: TurnSummary): DurableEvent {
     exitReason: turn.exitReason ?? "error",
     text: turn.text ?? "",
     usage: turn.usage,
-    cost: turn.cost,
+    cost,
+    ...(micros + unpricedCalls === 0
+      ? {}
+      : { treeCost: { micros: cost.micros + micros, unpricedCalls: cost.unpricedCalls + unpricedCalls } }),
   };
 }
 

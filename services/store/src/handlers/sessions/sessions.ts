@@ -1,5 +1,6 @@
 // Sessions and their logs: summaries, overrides, views and events.
 import {
+  type Cost,
   DurableEventSchema,
   sessionUpdated,
   type store,
@@ -223,6 +224,12 @@ export const sessionHandlers = {
     const ended = fitting.filter((row) => row.kind === "turn.finished").map((row) => row.turn_id);
     const ends = await database.query<TurnRow>("SELECT * FROM parley.turns WHERE id = ANY($1::uuid[])", [ended]);
     const turnById = new Map(ends.rows.map((row) => [row.id, turnOf(row)]));
+    const subagents = await database.query<Cost & { root: string }>(
+      `SELECT root_turn_id AS root, sum(cost_micros)::bigint AS micros, sum(unpriced_calls)::int AS "unpricedCalls"
+       FROM parley.turns WHERE root_turn_id = ANY($1::uuid[]) GROUP BY root_turn_id`,
+      [ended],
+    );
+    const subagentsOf = new Map(subagents.rows.map((row) => [row.root, row]));
     const found = fitting.flatMap<DurableEvent>((row) => {
       if (row.kind === "message") {
         const usage = row.usage === null ? {} : { usage: JSON.parse(row.usage) as Usage };
@@ -233,7 +240,7 @@ export const sessionHandlers = {
         return [DurableEventSchema.parse({ type: row.kind, seq: row.seq, turnId: row.turn_id, ...body })];
       }
       const turn = turnById.get(row.turn_id);
-      return turn === undefined ? [] : [finishedEvent(row.seq, turn)];
+      return turn === undefined ? [] : [finishedEvent(row.seq, turn, subagentsOf.get(row.turn_id))];
     });
     return { events: found, more: fitting.length < page.rows.length };
   },
