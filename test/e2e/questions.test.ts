@@ -16,7 +16,8 @@ before(async () => {
   cluster = await startTestCluster(cleanup, {
     processes: ["agent-core"],
     replicas: { "agent-core": 2 },
-    settings: '[session]\npolicy = "per_conversation"\n[queue]\nmode = "queue"\n[agent]\nquestion_seconds = 60\n',
+    settings:
+      '[session]\npolicy = "per_conversation"\n[permissions]\ncontained = "ask"\n[queue]\nmode = "queue"\n[agent]\nquestion_seconds = 60\n',
   });
   client = apiClient([cluster.httpUrl], cluster.token);
 });
@@ -92,6 +93,50 @@ test("shows a question of any conversation to a stream client, whose answer cont
   socket.send(JSON.stringify({ type: "answer", question_id, text: "a dark blue" }));
   const turn = await client.settled(asked);
   assert.match(await results(turn.sessionId), /The person answered: a dark blue/);
+  socket.close();
+});
+
+// design: 002.36
+test("decides an approval with the `answer` of a stream client: yes, no or always, and refuses other words", async () => {
+  const conversation = randomUUID();
+  const address = `${cluster.httpUrl.replace(/^http/, "ws")}/api/ws?format=stream&conversation=${conversation}`;
+  const socket = new WebSocket(address, ["parley.v1", `parley.bearer.${cluster.token}`]);
+  const Approval = z.object({
+    event: z.literal("approval"),
+    data: z.object({ question_id: z.string(), tool: z.literal("write"), options: z.array(z.string()) }),
+  });
+  const words = ["perhaps", "No", "yes", "always"];
+  const errors: string[] = [];
+  const asked: string[] = [];
+  const answer = (question_id: string) =>
+    socket.send(JSON.stringify({ type: "answer", question_id, text: words.shift() }));
+  socket.addEventListener("message", ({ data }) => {
+    const frame: unknown = JSON.parse(String(data));
+    const approval = Approval.safeParse(frame);
+    const error = z.object({ type: z.literal("error"), message: z.string() }).safeParse(frame);
+    if (error.success) {
+      errors.push(error.data.message);
+      answer(asked.at(-1) ?? "");
+    }
+    if (!approval.success) return;
+    const { question_id, options } = approval.data.data;
+    assert.deepEqual(options, ["yes", "always", "no"]);
+    asked.push(question_id);
+    answer(question_id);
+  });
+  await once(socket, "open");
+  const write = 'tool: write {"path":"answered.txt","content":"x"}';
+  const script = [write, write, write, write, "say: over"].join("\nthen\n");
+  const turn = await client.settled(await client.post(script, { conversation }));
+  assert.deepEqual([turn.text, errors, words], ["over", ["text: must be one of yes, always, no"], []]);
+  assert.equal(asked.length, 3, "the fourth call needs no approval");
+  const { messages } = z
+    .object({ messages: z.array(z.object({ parts: z.array(z.looseObject({ type: z.string() })) })) })
+    .parse(JSON.parse(await results(turn.sessionId)));
+  const isError = messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === "tool_result" ? [part["isError"]] : [])),
+  );
+  assert.deepEqual(isError, [true, false, false, false]);
   socket.close();
 });
 

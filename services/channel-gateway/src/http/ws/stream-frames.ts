@@ -67,11 +67,11 @@ export function parseStreamFrame(data: string): StreamClientFrame {
 const questionOptions = ["yes", "always", "no"] as const;
 
 /** Parses a person's decision. Throws HttpError for any other text. */
-export function decisionIn(text: string): { allow: boolean; always: boolean } {
+export function decisionIn(text: string): { decision: "allow" | "deny"; always: boolean } {
   const word = text.trim().toLowerCase();
   const option = questionOptions.find((each) => each === word || each.charAt(0) === word);
   if (option === undefined) {
     throw new HttpError(400, "invalid_request", `text: must be one of ${questionOptions.join(", ")}`);
   }
-  return { allow: option !== "no", always: option === "always" };
+  return { decision: option === "no" ? "deny" : "allow", always: option === "always" };
 }
