@@ -216,6 +216,10 @@ test("reports costs by day and model", async () => {
     [["rehearsal", 1]],
   );
   assert.match((await run("cost", "--days", "30")).stdout, /total \$0\.0000/);
+  assert.match(
+    await client.ask("/cost", "cost"),
+    /^This session: \$0\.00; \d+ tokens read \(0 from the cache\), \d+ written\.\nToday \(UTC\): \$0\.00\nrehearsal: \d+ calls, \$0\.00$/,
+  );
 });
 
 test("sets and resets a session's model and mode, and gives the reason when it refuses", async () => {
@@ -258,10 +262,28 @@ test("restores files to a checkpoint, and changes nothing in a dry run", async (
   const Checkpoints = z.object({ checkpoints: z.array(z.looseObject({ checkpointId: z.string() })) });
   const { checkpoints } = await json(Checkpoints, "checkpoints", key("files"));
   const newest = checkpoints[0]?.checkpointId ?? assert.fail("no checkpoint");
+  const shown = new RegExp(
+    `^1\\. ${newest.slice(-8)} {2}\\d+ s ago · 1 file · before .*"content":"new".*\\n2\\. \\w{8} {2}\\d+ s ago · 1 file · before .*"content":"old".*\\n/rewind <n> restores the files to their state before that turn; --dry-run only lists the changes\\.$`,
+  );
+  assert.match(await client.ask("/checkpoint list", "files"), shown);
+  assert.match(
+    await client.ask("/rewind 1 --dry-run", "files"),
+    /^Dry run: 1 restored, 0 removed, 0 skipped, 0 failed\.\nrestored {2}kept\.txt$/,
+  );
   const dry = await run("rewind", newest, "--dry-run", "--session", key("files"));
   assert.match(dry.stdout, /^This would happen: 1 restored/);
   assert.equal(await readFile(file, "utf8"), "new");
   const done = await run("rewind", newest, "--session", key("files"));
   assert.deepEqual([done.code, done.stdout.startsWith("Done: 1 restored")], [0, true]);
   assert.equal(await readFile(file, "utf8"), "old");
+
+  await client.ask('tool: write {"path":"kept.txt","content":"newer"}\nthen\nsay: ok', "files");
+  const answer = await client.ask("/rewind 1", "files");
+  assert.match(
+    answer,
+    /^Done: 1 restored, 0 removed, 0 skipped, 0 failed\.\nrestored {2}kept\.txt\n\/rewind \w{8} undoes it\.$/,
+  );
+  assert.equal(await readFile(file, "utf8"), "old");
+  await client.ask(/\/rewind \w{8}/.exec(answer)?.[0] ?? "", "files");
+  assert.equal(await readFile(file, "utf8"), "newer");
 });

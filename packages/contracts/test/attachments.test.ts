@@ -23,6 +23,12 @@ test("attachmentName returns a visible, bounded name without a path for any inpu
   );
 });
 
+// design: 000.10b
+test("an attachment has its hash as the id, and no path", () => {
+  const file = { sha256: "0".repeat(64), mediaType: "text/plain", name: "a.txt", bytes: 1 };
+  assert.deepEqual(AttachmentSchema.parse({ ...file, path: "/home/a.txt" }), file);
+});
+
 test("attachmentName keeps letters of all scripts, spaces and parentheses", () => {
   assert.equal(attachmentName("Müller 世界 (2).pdf", "file"), "Müller 世界 (2).pdf");
   assert.equal(attachmentName("C:\\Users\\a\\report.docx", "file"), "report.docx");

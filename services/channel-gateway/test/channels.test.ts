@@ -127,6 +127,35 @@ describe("channels", { concurrency: true }, () => {
     assert.deepEqual(stack.agent.heardOn("commands"), ["long"]);
   });
 
+  // design: 000.28k, 001.20b
+  test("repeats the typing indicator at the channel's interval while a turn runs, and hides it once at the end", async () => {
+    const platform = new Platform("typing");
+    const { adapter, people } = platform.account({ owners: ["boss"] });
+    const capabilities = { ...adapter.capabilities, typingEveryMs: 20 };
+    await stack.gateway({
+      config: { settings: parseSettings('[session]\npolicy = "per_conversation"', "test") },
+      overrides: { accounts: [{ adapter: { ...adapter, capabilities }, people }] },
+    });
+    const goOn = Promise.withResolvers<void>();
+    const { script } = stack.agent;
+    stack.agent.script = async (said, turn) => {
+      // The other tests run concurrently.
+      if (said !== "think about it") return script(said, turn);
+      await goOn.promise;
+      return { deltas: ["thought"] };
+    };
+    platform.say({ conversation: "c", from: "boss", text: "think about it" });
+    await platform.until(() => platform.typing.length >= 4);
+    assert.deepEqual(platform.typingEnded, []);
+    goOn.resolve();
+    await platform.until(() => platform.typingEnded.length > 0);
+    const shown = platform.typing.length;
+    platform.say({ conversation: "d", from: "boss", text: "hello" });
+    await platform.until(() => platform.typingEnded.length > 1);
+    assert.deepEqual(platform.typingEnded, ["c", "d"]);
+    assert.deepEqual(new Set(platform.typing.slice(shown)), new Set(["d"]));
+  });
+
   test("keeps the order per conversation, in parallel with others, and retries a refused text", async () => {
     const platform = new Platform("order");
     const gateway = await start(platform, {});

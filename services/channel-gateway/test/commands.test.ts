@@ -389,6 +389,23 @@ test("changes a session's title, overrides and status over the API and names inv
   assert.equal((await gateway.call("/api/sessions/nowhere", { method: "PATCH", body: {} })).status, 404);
 });
 
+// design: 003.22
+test("replaces a session's list of rules with each PATCH, and removes it with null", async () => {
+  const conversation = talk();
+  await ask(conversation, "x");
+  const overrides = async (body: object) => {
+    const response = await gateway.call(`/api/sessions/${keyOf(conversation)}`, { method: "PATCH", body });
+    return ((await response.json()) as { session: { overrides: object } }).session.overrides;
+  };
+  const deny = ["write"];
+  assert.deepEqual(await overrides({ overrides: { allow: ["read", "exec(ls)"], deny } }), {
+    allow: ["read", "exec(ls)"],
+    deny,
+  });
+  assert.deepEqual(await overrides({ overrides: { allow: ["exec(make)"] } }), { allow: ["exec(make)"], deny });
+  assert.deepEqual(await overrides({ overrides: { allow: null } }), { deny });
+});
+
 // design: interaction.11, switch.2
 test("resolves and resumes sessions by their old keys after a change of the session policy", async () => {
   const conversation = talk();

@@ -230,6 +230,22 @@ describe("rows that share a turn", () => {
     assert.deepEqual(textsOf((await claimed(sessionId)).messages).slice(-1), ["other"]);
   });
 
+  // design: 000.2
+  test("coalesced rows that arrive during a turn do not join it, and become the one next turn", async () => {
+    const { sessionId, turnId } = await calling(1);
+    const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
+    const mode = { mode: "coalesce", windowMs: 60_000 } as const;
+    await put(key, "one", mode);
+    await put(key, "two", mode);
+    assert.deepEqual(await gateway.request(store.inboxFlush, { sessionId }), { flushed: 2 });
+    await settle(turnId, 2);
+    assert.deepEqual((await append(turnId, { results: 1, absorb: true })).inboxIds, []);
+    await commit(turnId, 3);
+    const { turn, messages } = await claimed(sessionId);
+    assert.equal(turn.inboxIds.length, 2);
+    assert.deepEqual(textsOf(messages).slice(-2), ["one", "two"]);
+  });
+
   test("each further message extends the window of earlier ones, up to five windows", async () => {
     const key = randomUUID();
     const mode = { mode: "coalesce", windowMs: 10_000 } as const;
@@ -421,6 +437,26 @@ describe("while a turn runs", () => {
     assert.deepEqual((await claimed(sessionId)).turn.inboxIds, [waiting.inboxId]);
   });
 
+  // design: 004.34b
+  test("append lets fifty messages join, or as many as fit in 128 KiB, and the others with the next one", async () => {
+    const joined = async (texts: readonly string[]) => {
+      const { sessionId, turnId } = await running();
+      const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
+      for (const text of texts) await put(key, text, { mode: "steer" });
+      const sizes: number[] = [];
+      for (;;) {
+        const { inboxIds } = await append(turnId, { absorb: true });
+        if (inboxIds.length === 0) return sizes;
+        sizes.push(inboxIds.length);
+      }
+    };
+    assert.deepEqual(await joined(Array.from({ length: 51 }, (_, index) => `steer ${index}`)), [50, 1]);
+    const overhead = JSON.stringify([{ type: "text", text: "" }]).length;
+    const half = "x".repeat(64 * 1024 - overhead);
+    assert.deepEqual(await joined([half, half, "x"]), [2, 1]);
+    assert.deepEqual(await joined([half, `${half}x`, "x"]), [1, 2]);
+  });
+
   test("skipped calls get the given text, and started calls keep their results", async () => {
     const { turnId } = await calling(3);
     await settle(turnId, 2);
@@ -598,6 +634,22 @@ describe("sub-agents", () => {
     assert.deepEqual([next.turn.trust, next.turn.replyTo?.conversation], ["owner", "42"]);
     const told = next.messages.find(({ from }) => from?.origin === "subagent");
     assert.equal(told?.from?.tainted, undefined, "the sub-agent read nothing untrusted");
+  });
+
+  // design: 004.34
+  test("a background result joins the parent's running turn when announced with steer, and waits with queue", async () => {
+    for (const announce of ["steer", "queue"] as const) {
+      const { turnId } = await calling(1, "sessions_spawn");
+      const { turn } = await child(turnId, 2, { mode: "background", announce });
+      await commit(turn.turnId, 1, { finish: { state: "done", exitReason: "end_turn", text: "found" } });
+      const { events } = await append(turnId, { results: 1, absorb: true });
+      const reports = events.flatMap((event) =>
+        event.type === "message" && event.message.from?.origin === "subagent" ? textsOf([event.message]) : [],
+      );
+      assert.equal(reports.length, announce === "steer" ? 1 : 0, announce);
+      for (const text of reports) assert.match(text, /has finished\]\n\nfound$/);
+      assert.equal((await commit(turnId, 3)).queued, announce === "queue");
+    }
   });
 
   for (const tainted of [false, true]) {

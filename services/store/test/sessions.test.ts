@@ -451,6 +451,32 @@ test("retention deletes the least recently used sessions above the maximum, neve
   }
 });
 
+// design: 002.23b
+test("retention above the maximum keeps a busy session until it has ended", async () => {
+  const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  try {
+    const busy = await say("route:n1", "still at work");
+    const turn = await begin(busy);
+    await database.pool.query("UPDATE parley.sessions SET updated_at = now() - interval '40 days' WHERE id = $1", [
+      busy,
+    ]);
+    const { rows } = await database.pool.query<{ count: number }>(
+      "SELECT count(*)::int FROM parley.sessions WHERE parent_id IS NULL",
+    );
+    const max_sessions = (rows[0]?.count ?? 0) - 1;
+    const settings = { retention_days: 0, call_retention_days: 0, max_sessions, max_messages: 0 };
+    assert.deepEqual(await deleteExpiredSessions(database, settings), { sessions: 0, messages: 0 });
+    await commit(turn.turnId, turn.nextStep);
+    await database.pool.query("UPDATE parley.sessions SET updated_at = now() - interval '40 days' WHERE id = $1", [
+      busy,
+    ]);
+    assert.deepEqual(await deleteExpiredSessions(database, settings), { sessions: 1, messages: 0 });
+    assert.equal((await gateway.request(store.sessionGet, { sessionId: busy })).session, null);
+  } finally {
+    await database.pool.end();
+  }
+});
+
 // design: 002.23c
 test("retention deletes the oldest messages of a long session outside of its view", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);

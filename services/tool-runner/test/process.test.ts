@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { setImmediate as immediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { ParleySettingsSchema } from "@parley/contracts";
 import { pollUntil } from "@parley/testing/until";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
@@ -214,9 +215,10 @@ test("limits background processes per session: further ones are not started, or 
 });
 
 // design: 000.16b
-test("moves nothing to the background when that is disabled", async () => {
+test("moves nothing to the background when that is disabled, also not after the default time", async () => {
+  const { background_after_seconds: usual } = ParleySettingsSchema.parse({}).tools.exec;
   await using shell = await openShell("none", { backgroundAfterSeconds: 0 });
-  assert.match((await shell.exec({ command: "sleep 1.2; echo done" })).content, /^done\n/);
+  assert.match((await shell.exec({ command: `sleep ${usual + 0.5}; echo done` })).content, /^done\n/);
 });
 
 test("stops a background process at its timeout", async () => {

@@ -43,6 +43,16 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: 004.4
+  test("tells people in a sentence that an internal error ended their turn, and answers the next message", async () => {
+    await fixture.turn("say: ready", "internal");
+    await fixture.cluster.fault("agent.before_model", "throw");
+    const failed = await fixture.turn("say: never", "internal");
+    const sentence = "I could not answer this because of an internal error. It has been logged; please try again.";
+    assert.deepEqual([failed.state, failed.exitReason, failed.text], ["failed", "error", sentence]);
+    assert.equal((await fixture.turn("say: again", "internal")).text, "again");
+  });
+
   // design: interaction.2
   test("records one result for each parallel call, in call order, when they are stopped", async () => {
     const calls = [

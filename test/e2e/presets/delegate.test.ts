@@ -1,6 +1,7 @@
 // The preset `delegate`, section by section of its design: an agent that sends messages by a tool and delegates work.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { store } from "@parley/contracts";
 import {
   callItem,
   Cleanup,
@@ -105,8 +106,8 @@ describe("loop", () => {
     fixture.cluster.scripted?.failNext({ status: 400 });
     telegram.say("say: never");
     const sent = await telegram.untilSent(before + 1);
-    assert.ok((sent[before]?.text ?? "").length > 20);
-    assert.doesNotMatch(sent[before]?.text ?? "", /never/);
+    const words = /^I could not answer: the model's provider rejected the request \(.*scripted 400.*\)\.$/;
+    assert.match(sent[before]?.text ?? "", words);
   });
 
   // design: 001.3
@@ -254,6 +255,10 @@ describe("delegates", () => {
     assert.deepEqual(textsOf(await fixture.log(children[0]?.sessionId ?? "")), ["say: one", "one", "say: two", "two"]);
     const both = [1, 2].map(() => spawning("delegate", { agent: "worker", task: "say: parallel" })).join("\n");
     await fixture.turn(`${both}\nthen\ntool: message {"text":"ok"}`, "continuity");
+    const [newest, oldest, ...others] = await fixture.children(first.sessionId);
+    assert.deepEqual([oldest?.sessionId, others], [children[0]?.sessionId, []]);
+    await fixture.turn(delegating("say: to the newest", "ok", "worker"), "continuity");
+    assert.equal(textsOf(await fixture.log(newest?.sessionId ?? "")).at(-1), "to the newest");
     assert.equal((await fixture.children(first.sessionId)).length, 2);
   });
 });
@@ -309,6 +314,27 @@ describe("delegation", () => {
     assert.deepEqual([child?.parentId, child?.profile], [turn.sessionId, "worker"]);
     assert.equal(rolesOf(await fixture.log(child?.sessionId ?? "")), "user assistant");
     assert.ok(!textsOf(turn.messages).includes("kept apart"));
+  });
+
+  // design: 001.19
+  test("adds memory to the prompt of the top agent and not to that of a sub-agent", async () => {
+    const lent = { path: "memory/lent.md", content: "- The astrolabe is lent to Wilhelmina." };
+    const order = { opId: crypto.randomUUID(), ...lent, author: "owner", expectedVersion: 0 } as const;
+    await fixture.bus.request(store.documentPut, order);
+    const before = fixture.cluster.strict?.requests.length ?? 0;
+    const question = "Where is the astrolabe?";
+    await fixture.turn(question, "recalled");
+    await fixture.turn(spawning("delegate", { agent: "worker", task: question }), "recalled");
+    const requests = fixture.cluster.strict?.requests.slice(before) ?? [];
+    const isChild = ({ system }: (typeof requests)[number]) =>
+      system.some(({ text }) => text.includes("You work on one task for another agent"));
+    const texts = (mine: typeof requests) => mine.map(({ messages }) => JSON.stringify(messages));
+    const own = texts(requests.filter((request) => !isChild(request)));
+    const child = texts(requests.filter(isChild));
+    assert.match(own[0] ?? "", /\[Memory: .*lent\.md/);
+    assert.equal(child.length, 1);
+    assert.match(child[0] ?? "", /Where is the astrolabe/);
+    assert.doesNotMatch(child[0] ?? "", /\[Memory:|lent\.md/);
   });
 
   // design: switch.4, 001.18d

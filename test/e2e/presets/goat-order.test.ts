@@ -117,6 +117,23 @@ test("commits and counts a reply before its calls, then adds a hook's words and 
   ]);
 });
 
+// design: 003.22b
+test("applies a mode that is set while a command runs to the calls of the next reply", async () => {
+  const write = 'tool: write {"path":"by-mode.txt","content":"x"}';
+  const script = `${waitingFor("mode-set")}\n${write}\nthen\n${write}\nthen\nsay: over`;
+  const id = await fixture.client.post(script, { conversation: "mode" });
+  const turnId = await fixture.begun(id);
+  await fixture.happens((event) => event.type === "tool.started" && event.turnId === turnId && event.tool === "exec");
+  await fixture.client.ask("/mode plan", "mode");
+  await writeFile(join(fixture.cluster.home, "workspace", "mode-set"), "");
+  const { results } = await fixture.ended(id);
+  assert.deepEqual(
+    results.map(({ isError }) => isError),
+    [false, false, true],
+  );
+  assert.match(results[2]?.content ?? "", /plan mode/);
+});
+
 // design: 003.1b
 test("ends at its budget before it would compact", async () => {
   const script = `usage: 3000000 0\n${await fill("budget")}\nthen\nsay: never`;

@@ -79,6 +79,24 @@ describe("initialise", () => {
     assert.deepEqual([turn.state, turn.exitReason, turn.text], ["done", "end_turn", "hello"]);
   });
 
+  // design: 003.1
+  test("gives the words of the start hooks to the first request, which has 16,384 tokens", async () => {
+    const saying = (event: string) => {
+      const output = { hookSpecificOutput: { hookEventName: event, additionalContext: `words of ${event}` } };
+      return `[[hooks]]\nevent = "${event}"\ncommand = ${JSON.stringify(`echo '${JSON.stringify(output)}'`)}\n`;
+    };
+    const started = await startClusterFixture(cleanup, "goat", {
+      processes: [],
+      model: true,
+      settings: ["SessionStart", "UserPromptSubmit"].map(saying).join(""),
+    });
+    await started.turn("say: hello");
+    assert.equal(started.cluster.strict?.requests.length, 1);
+    const { messages, maxTokens } = started.lastRequest();
+    assert.match(messages.join("\n"), /say: hello[\s\S]*words of SessionStart[\s\S]*words of UserPromptSubmit/);
+    assert.equal(maxTokens, 16_384);
+  });
+
   test("runs no start hooks when a session continues", async () => {
     const before = (await hookLog()).length;
     await fixture.turn("say: again", "init");
@@ -366,6 +384,21 @@ describe("sub-agents", () => {
     assert.match(refused.join("\n"), /Tool not found: write[\s\S]*Tool not found: Agent/);
     const log = await hookLog();
     assert.ok(log.includes("SubagentStart") && log.includes("SubagentStop"));
+  });
+
+  // design: 003.33
+  test("does not offer Agent to a sub-agent with all tools", async () => {
+    await acceptEdits("nested");
+    const prompt = `${spawning("Agent", { prompt: "say: deeper" })}\nthen\nsay: I could not`;
+    const turn = await fixture.turn(`${spawning("Agent", { prompt })}\nthen\nsay: ok`, "nested");
+    assert.match(turn.results[0]?.content ?? "", /^I could not\n/);
+    const [child] = await fixture.children(turn.sessionId);
+    assert.equal(child?.profile, "general-purpose");
+    const [refused] = (await fixture.log(child.sessionId)).flatMap(({ parts }) =>
+      parts.filter((part) => part.type === "tool_result"),
+    );
+    assert.match(refused?.content ?? "", /^Tool not found: Agent\..* write/);
+    assert.deepEqual(await fixture.children(child.sessionId), []);
   });
 
   // design: 003.31

@@ -1,6 +1,6 @@
 // The preset `singleton` with every kind of sender at once: one session, one turn at a time, in the order of arrival.
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -46,7 +46,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 async function deliver(hook: string, body: string): Promise<string> {
   const at = String(Math.floor(Date.now() / 1_000));
-  const id = `${hook}-1`;
+  const id = randomUUID();
   const hmac = createHmac("sha256", secret).update(`${id}.${at}.${body}`).digest("hex");
   const headers = { "x-parley-delivery": id, "x-parley-timestamp": at, "x-parley-signature": `sha256=${hmac}` };
   const response = await fetch(`${fixture.cluster.httpUrls[0] ?? ""}/hooks/${hook}`, { method: "POST", body, headers });
@@ -66,7 +66,7 @@ test("handles owner, group and webhook in one session, in order of arrival, with
   peer.say("say: hello owner", { from: owner });
   await pollUntil(() => peer.sent.some(({ text }) => text === "hello owner"), "the owner's answer");
   await fixture.bus.request(store.documentPut, {
-    opId: crypto.randomUUID(),
+    opId: randomUUID(),
     path: "MEMORY.md",
     content: "The safe opens with 4711.",
     author: "owner",
@@ -137,4 +137,17 @@ test("leaves a note of a webhook with its own session in the owner's thread", as
   const shown = fixture.lastRequest().messages.join("\n");
   assert.ok(shown.includes(`[note: webhook:noted is handled in session ${delivery.sessionId}] say: handled details`));
   assert.ok(!shown.includes("details ".repeat(60)));
+});
+
+// design: 000.44
+test("asks before a command of the owner after a webhook, until the owner begins a new session", async () => {
+  const command = 'tool: exec {"command":"echo ran"}\nthen\nsay: over';
+  const { sessionId } = await fixture.ended(await deliver("build", "say: build 8 passed"));
+  assert.equal(sessionId, (await fixture.session("main")).sessionId);
+  const tainted = await fixture.client.post(command, { conversation: "front" });
+  await fixture.answer(await fixture.begun(tainted), false);
+  assert.match((await fixture.ended(tainted)).results[0]?.content ?? "", /^Not run: denied/);
+  await fixture.client.ask("/new", "front");
+  const fresh = await fixture.turn(command, "front");
+  assert.match(fresh.results[0]?.content ?? "", /^ran\n/);
 });

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { store } from "@parley/contracts";
+import { store, type SessionEvent } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { rolesOf, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
@@ -87,6 +87,20 @@ describe("2 main loop", () => {
   });
 });
 
+// design: 000.5
+test("keeps the text that was streamed before the model's stream failed", async () => {
+  const release = fixture.cluster.strict?.holdNext();
+  const message = await fixture.client.post("say: shown before the failure, and this was not shown any more");
+  const turnId = await fixture.begun(message);
+  await fixture.happens((event) => event.type === "text.delta" && event.turnId === turnId);
+  release?.("breaks");
+  const turn = await fixture.ended(message);
+  assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "error", 0]);
+  assert.equal(rolesOf(turn.messages), "user assistant");
+  const [kept = ""] = textsOf(turn.messages.slice(-1));
+  assert.ok(kept.length > 0 && "shown before the failure".startsWith(kept), kept);
+});
+
 describe("3 tool calls", () => {
   // design: 000.7
   test("run sequentially: a later call sees the effect of an earlier one", async () => {
@@ -121,6 +135,16 @@ describe("3 tool calls", () => {
     const pieces = events.flatMap((event) => (event.type === "tool.input" ? [event.text] : []));
     assert.deepEqual(JSON.parse(pieces.join("")), { path: "streamed.txt", content: "piece by piece" });
     const types = events.map(({ type }) => type);
+    const isCall = (event: SessionEvent) =>
+      event.type === "message" &&
+      event.message.turnId === turn.turnId &&
+      event.message.parts.some(({ type }) => type === "tool_call");
+    const committed = fixture.events.findIndex(isCall);
+    const lastPiece = fixture.events.findLastIndex(
+      (event) => event.type === "tool.input" && event.turnId === turn.turnId,
+    );
+    assert.ok(pieces.length > 1, "more than one piece");
+    assert.ok(lastPiece >= 0 && lastPiece < committed, "the pieces come before the message with the call");
     assert.ok(types.indexOf("tool.input") < types.indexOf("tool.started"), types.join(" "));
   });
 
@@ -133,7 +157,7 @@ describe("3 tool calls", () => {
     assert.deepEqual([turn.results[0]?.isError, turn.results[1]?.isError], [true, false]);
   });
 
-  // design: 000.8, 000.4
+  // design: 000.8, 000.8d, 000.4
   test("have one result each when a person stops the turn, also those that did not run", async () => {
     const message = await fixture.client.post(
       'tool: exec {"command":"sleep 300"}\ntool: write {"path":"never.txt","content":"x"}\nthen\nsay: never',
@@ -149,6 +173,10 @@ describe("3 tool calls", () => {
       [true, true],
     );
     assert.equal(turn.results[1]?.content, "Cancelled");
+    const reasons = turn.messages.flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "finish" ? [part.reason] : [])),
+    );
+    assert.deepEqual(reasons, ["tool_use"], "the reply was committed before its tools ran");
     const read = await fixture.turn('tool: read {"path":"never.txt"}\nthen\nsay: it is not there');
     assert.equal(read.results[0]?.isError, true);
   });
@@ -249,6 +277,23 @@ describe("5 and 6 sessions and messages", () => {
     );
     const finish = said?.parts.at(-1);
     assert.equal(finish?.type === "finish" && finish.reason, "end_turn");
+    const times = turn.messages.map(({ createdAt }) => createdAt);
+    for (const time of times) assert.equal(new Date(time).toISOString(), time);
+    assert.deepEqual(times, times.toSorted());
+    assert.ok((times[0] ?? "") >= turn.startedAt && (times.at(-1) ?? "") <= (turn.finishedAt ?? ""));
+    assert.ok(turn.messages.every((message) => !("updatedAt" in message)));
+  });
+
+  // design: 000.10b
+  test("record a call without a state of its own, and its result as a later part", async () => {
+    const turn = await fixture.turn("tool: ls {}\nthen\nsay: looked");
+    const [, called, answered] = turn.messages;
+    const [call] = called?.parts ?? [];
+    const [result] = answered?.parts ?? [];
+    assert.ok(call?.type === "tool_call" && result?.type === "tool_result");
+    assert.deepEqual(Object.keys(call).toSorted(), ["id", "input", "name", "type"]);
+    assert.equal(result.id, call.id);
+    assert.ok((called?.seq ?? 0) < (answered?.seq ?? 0));
   });
 });
 
@@ -294,7 +339,7 @@ describe("9 provider", () => {
 });
 
 describe("6 history after a compaction", () => {
-  // design: 000.4, 000.26, 000.40b
+  // design: 000.4, 000.9b, 000.26, 000.40b
   test("shows the model only summary and last request, and keeps the whole log", async () => {
     const small = await startClusterFixture(cleanup, "singleton", {
       processes: [],
@@ -311,7 +356,14 @@ describe("6 history after a compaction", () => {
     assert.match(messages[0] ?? "", /^user: \[CONTEXT SUMMARY\][\s\S]*\[END CONTEXT SUMMARY\]/);
     assert.match(messages[0] ?? "", /what now green/);
     assert.doesNotMatch(messages[0] ?? "", /(?:red ){50}/);
-    assert.ok(textsOf(await small.log(turn.sessionId)).some((text) => text.includes("remember the blue door")));
+    const kept = textsOf(await small.log(turn.sessionId));
+    assert.ok(kept.some((text) => text.includes("remember the blue door")));
+    assert.ok(
+      kept.every((text) => !text.includes("CONTEXT SUMMARY")),
+      "the summary is no message",
+    );
+    const fields = Object.keys(await small.session("main"));
+    assert.ok(fields.includes("parentId") && !fields.some((field) => /summary|kind/i.test(field)), fields.join());
 
     for (const colour of ["white", "black"]) await small.turn(`the ${colour} door\nsay: noted`);
     // The second answer comes where the summary takes more than eight seconds.

@@ -296,12 +296,19 @@ test("does not compact on request when PreCompact refuses it", async () => {
   assert.deepEqual([asked?.trigger, asked?.custom_instructions], ["manual", "the figures"]);
 });
 
-test("calls PreCompact and PostCompact when a turn is compacted, with the summary", async () => {
+// design: 003.27
+test("calls PreCompact and PostCompact when a turn is compacted, with the summary, and reports the boundary once", async () => {
   for (let at = 0; at < 8; at++) await writeFile(file(`long${at}.txt`), `${at}\n${"words and words\n".repeat(1_000)}`);
   const script = Array.from({ length: 8 }, (_, at) => `tool: read {"path":"long${at}.txt"}`).join("\nthen\n");
   const seen = recorder(["PreCompact", "PostCompact"]);
-  await sdk.run(script + then, { hooks: seen.hooks });
+  const run = await sdk.run(script + then, { hooks: seen.hooks });
   assert.deepEqual(seen.names().slice(0, 2), ["PreCompact", "PostCompact"]);
+  const boundaries = run.system("compact_boundary");
+  assert.equal(boundaries.length, seen.of("PostCompact").length);
+  const [boundary] = boundaries;
+  assert.ok(boundary?.subtype === "compact_boundary");
+  const { pre_tokens: before, post_tokens: after = before } = boundary.compact_metadata;
+  assert.ok(after < before, `${after} of ${before} tokens`);
   const [done] = seen.of("PostCompact");
   assert.deepEqual([seen.of("PreCompact")[0]?.trigger, done?.trigger], ["auto", "auto"]);
   assert.ok(done !== undefined && done.compact_summary.length > 0);

@@ -86,14 +86,16 @@ const RequestSchema = z.strictObject({
 });
 type Request = z.infer<typeof RequestSchema>;
 
+type Held = "goes on" | "breaks" | undefined;
+
 export interface StrictEndpoint {
   url: string;
   /** Every accepted request, in order. */
   readonly requests: readonly Request[];
   /** Requests that the real API would have refused. A test asserts that the list is empty. */
   readonly refusals: readonly string[];
-  /** The next answer stops after its first piece of text, until the returned function is called. */
-  holdNext(): () => void;
+  /** The next answer stops after its first piece of text, until the returned function is called: the stream then goes on, or breaks. */
+  holdNext(): (then?: "goes on" | "breaks") => void;
   stop(): Promise<void>;
 }
 
@@ -101,7 +103,7 @@ export interface StrictEndpoint {
 export async function startStrictEndpoint(upstream: string): Promise<StrictEndpoint> {
   const requests: Request[] = [];
   const refusals: string[] = [];
-  const holds: Promise<void>[] = [];
+  const holds: Promise<Held>[] = [];
   const server = createServer((incoming, response) => {
     void (async () => {
       const body = await read(incoming);
@@ -121,7 +123,7 @@ export async function startStrictEndpoint(upstream: string): Promise<StrictEndpo
     requests,
     refusals,
     holdNext: () => {
-      const { promise, resolve } = Promise.withResolvers<void>();
+      const { promise, resolve } = Promise.withResolvers<Held>();
       holds.push(promise);
       return resolve;
     },
@@ -214,7 +216,7 @@ function pass(
   incoming: IncomingMessage,
   body: string,
   response: ServerResponse,
-  held: Promise<void> | undefined,
+  held: Promise<Held> | undefined,
 ): void {
   const target = new URL(incoming.url ?? "/", upstream);
   const headers = { ...incoming.headers, host: target.host, "content-length": String(Buffer.byteLength(body)) };
@@ -232,7 +234,7 @@ function pass(
 }
 
 /** Waits for `held` behind the first event with text. */
-async function* heldAfterText(stream: AsyncIterable<Buffer>, held: Promise<void>): AsyncGenerator<Buffer> {
+async function* heldAfterText(stream: AsyncIterable<Buffer>, held: Promise<Held>): AsyncGenerator<Buffer> {
   let begun = "";
   let hasText = false;
   for await (const chunk of stream) {
@@ -245,7 +247,7 @@ async function* heldAfterText(stream: AsyncIterable<Buffer>, held: Promise<void>
     hasText = true;
     const end = chunk.length - (begun.length - first.index - first[0].length);
     yield chunk.subarray(0, end);
-    await held;
+    if ((await held) === "breaks") throw new Error("the stream breaks");
     yield chunk.subarray(end);
   }
 }

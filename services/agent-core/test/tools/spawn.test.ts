@@ -45,3 +45,19 @@ test("uses publisher, session and depth of each call when one tool serves parent
     assert.equal(session?.parentId, context?.turn.sessionId);
   }
 });
+
+// design: 003.31, 003.31b
+test("refuses a name, and a model, limits or rights that the caller chooses", async () => {
+  const tool = spawnTool(room.settings);
+  const chosen = { name: "scout", model: "opus", max_turns: 3, mode: "bypassPermissions", tools: ["exec"] };
+  const valid = "prompt, task, profile, agent, subagent_type, description, label, mode, run_in_background, resume";
+  for (const [field, value] of Object.entries(chosen)) {
+    const context = await room.call("sessions_spawn", "idempotent");
+    const outcome = await tool.run(JSON.stringify({ prompt: "look", [field]: value }), context);
+    assert.ok(outcome.status === "failed", field);
+    const words = new RegExp(`^Invalid arguments for sessions_spawn: .*${field}.* Valid arguments: ${valid}\\.$`);
+    assert.match(outcome.content, words);
+    const { sessionId: parentId } = context.turn;
+    assert.deepEqual((await room.core.request(store.sessionList, { limit: 10, parentId })).sessions, []);
+  }
+});

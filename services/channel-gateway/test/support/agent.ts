@@ -33,7 +33,14 @@ interface Answer {
   unsent?: boolean;
 }
 
-export type Script = (said: string, turn: { turnId: string; sessionId: string }) => Promise<Answer> | Answer;
+interface ScriptedTurn {
+  turnId: string;
+  sessionId: string;
+  /** Publishes an event of the turn before its answer. */
+  publish: (event: SessionEvent) => void;
+}
+
+export type Script = (said: string, turn: ScriptedTurn) => Promise<Answer> | Answer;
 
 export class TestAgent {
   script: Script = (said) => ({ deltas: ["You said: ", said] });
@@ -139,7 +146,8 @@ export class TestAgent {
     this.#changed();
     this.#say(sessionId, { type: "turn.started", turnId, inboxIds, attempt });
     for (const message of questions) this.#say(sessionId, { type: "message", seq: message.seq, message });
-    const answer = await this.script(said, { turnId, sessionId });
+    const publish = (event: SessionEvent) => this.#say(sessionId, event);
+    const answer = await this.script(said, { turnId, sessionId, publish });
     const streamed: string[] = [];
     for await (const text of answer.deltas) {
       streamed.push(text);
