@@ -182,6 +182,8 @@ describe("message flow", () => {
     await fixture.turn("say: plain", "answer");
     const { system, maxTokens, tools } = fixture.lastRequest();
     assert.match(system, /message. only for a conversation other than the one you are in/);
+    // The agent's own prompt allows Markdown.
+    assert.doesNotMatch(system, /plain text/);
     assert.equal(maxTokens, 4_096);
     for (const name of ["read", "write", "edit", "ls", "exec", "web_fetch", "message", "spawn"])
       assert.ok(tools.includes(name), name);
@@ -268,6 +270,26 @@ describe("tools", () => {
       [false, false],
     );
     assert.ok(!removed.results[1]?.content.includes(jobId));
+  });
+
+  // design: 004.12b
+  test("answer a reminder in the conversation that has no address, until the job gets another target", async () => {
+    const add = (more: object) => `tool: cron ${JSON.stringify({ action: "add", message: "say: the tea", ...more })}`;
+    const calls = [
+      add({ at: "+1s" }),
+      add({ at: "+1h", target: "own", deliver_to: "here" }),
+      add({ at: "+1h", target: "own" }),
+    ];
+    const { sessionId, results } = await fixture.turn(`${calls.join("\n")}\nthen\nsay: noted`, "tea");
+    const places = (contents: readonly { content: string }[]) =>
+      contents.map(({ content }) => /in the conversation \S+?(?=[,;])|in its own thread/.exec(content)?.[0]);
+    const here = "in the conversation http:default:tea";
+    assert.deepEqual(places(results), [here, here, "in its own thread"]);
+    await fixture.happens((event) => event.type === "turn.finished" && event.text === "the tea");
+    assert.ok(textsOf(await fixture.log(sessionId)).includes("the tea"));
+    const id = /job-\w+/.exec(results[1]?.content ?? "")?.[0];
+    const change = `tool: cron ${JSON.stringify({ action: "update", id, target: "own" })}`;
+    assert.deepEqual(places((await fixture.turn(`${change}\nthen\nsay: moved`, "tea")).results), ["in its own thread"]);
   });
 });
 

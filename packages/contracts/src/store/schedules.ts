@@ -96,6 +96,8 @@ export const ScheduleSchema = z.object({
   id: z.string(),
   ...fields,
   createdBy: CreatorSchema,
+  /** The route of the conversation in which it runs and answers, with `target` `own`. Left out: `target` and `profile` decide. */
+  route: z.string().optional(),
   /** Their job: it runs with their rights, in the conversation where they created it. Left out: the owner's. */
   person: JobPersonSchema.optional(),
   /** A tainted turn created or changed it: its runs are tainted. */
@@ -121,6 +123,8 @@ export const scheduleCreate = storeRequest({
     id: ScheduleId.optional(),
     ...fields,
     createdBy: CreatorSchema,
+    /** It runs in the conversation of the session that created it, because that has no address for answers. A new target or profile ends this. */
+    inConversation: z.boolean().optional(),
     /** Maximum upcoming jobs of a person other than the owner. Left out: no limit. */
     personLimit: z.number().int().min(0).optional(),
     /** A tainted turn creates it: its runs are tainted. Left out: a person, or an untainted turn. */

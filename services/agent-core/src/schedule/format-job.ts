@@ -48,7 +48,9 @@ export function formatJob(job: Schedule, now: number): string {
       ? `set by ${personText(job.person)}, in their conversation`
       : job.target === "main"
         ? "in the owner's thread"
-        : `in its own thread cron:${job.id}`;
+        : job.route === undefined
+          ? `in its own thread cron:${job.id}`
+          : `in the conversation ${job.route}`;
   return [
     `${job.id} "${job.name}": ${job.schedule} (${job.timeZone}); ${next}`,
     `  ${thread}${job.profile == null ? "" : `, profile ${job.profile}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,

@@ -127,6 +127,7 @@ async function add(input: CronInput, context: LocalContext): Promise<LocalOutcom
     keepRuns: 50,
     enabled: input.enabled ?? true,
     createdBy: { sessionId: turn.sessionId, turnId: turn.turnId, trust: ofUser ? "user" : "owner" },
+    ...(turn.replyTo === null && !joinsMain && answersHere(input) ? { inConversation: true } : {}),
     ...(ofUser ? { personLimit: settings.permissions.user_jobs } : {}),
     tainted: context.tainted,
   });
@@ -171,6 +172,12 @@ async function update(input: CronInput, context: LocalContext): Promise<LocalOut
       untrusted: isTainted(changed.job),
     };
   });
+}
+
+/** Whether the answers of a job belong to the conversation that asks for it. */
+function answersHere({ target, profile, deliver_to: to }: CronInput): boolean {
+  if (target === "main" || profile !== undefined) return false;
+  return to === "here" || (to === undefined && target === undefined);
 }
 
 /** Why the job's profile cannot answer; undefined: it can, or none is named. */

@@ -139,6 +139,7 @@ describe("add", () => {
     assert.notEqual((await jobIn(other.content)).id, first.id);
   });
 
+  // design: 004.12b
   test("creates a job with its own thread that answers here when threads are per conversation", async () => {
     const asked = await call(
       { action: "add", schedule: "every 1h", prompt: "x" },

@@ -122,7 +122,7 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
     keepRuns: row.keep_runs,
     enabled: row.enabled,
     createdBy: JSON.parse(row.created_by) as Schedule["createdBy"],
-    ...(person === undefined ? {} : { person }),
+    ...(person === undefined ? (row.person_route === null ? {} : { route: row.person_route }) : { person }),
     ...(row.tainted ? { tainted: true } : {}),
     runs: row.runs,
     nextDue: row.next_due,

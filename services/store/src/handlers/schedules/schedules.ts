@@ -1,6 +1,14 @@
 // Jobs: creating, changing, listing and removing. Firing is in fire.ts.
 import { hash } from "node:crypto";
-import { newId, scheduleChanged, WireError, type InputOf, type Schedule, type store } from "@parley/contracts";
+import {
+  newId,
+  routeOfKey,
+  scheduleChanged,
+  WireError,
+  type InputOf,
+  type Schedule,
+  type store,
+} from "@parley/contracts";
 import { type Database, type PoolClient } from "../../db/database.ts";
 import { jobOf, runColumns, runJoins, runOf, selectJobs, type JobRow, type RunRow } from "../../schedule/rows.ts";
 import { InvalidScheduleError, nextDue, parseRecurrence, toText } from "../../schedule/recurrence.ts";
@@ -30,6 +38,7 @@ export const scheduleHandlers = {
           checkTarget(input.target, input.profile);
           // A person's job answers where they created it.
           const deliverTo = person === null ? input.deliverTo : (person.replyTo ?? "nowhere");
+          const route = input.inConversation === true ? await routeOf(client, sessionId) : null;
           const { rowCount } = await client.query(
             `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, deliver_to, overlap, missed, after_run,
                                            max_runs, keep_runs, enabled, next_due, created_by, tainted, profile, person_key, person, person_route)
@@ -55,7 +64,7 @@ export const scheduleHandlers = {
               person === null ? (input.profile ?? null) : null,
               person?.key ?? null,
               person === null ? null : JSON.stringify(person.sender),
-              person?.route ?? null,
+              person?.route ?? route,
             ],
           );
           return rowCount === 1 ? { result: true, memo: { id } } : { result: false };
@@ -154,6 +163,12 @@ function checkTarget(target: Schedule["target"], profile: string | null | undefi
     );
 }
 
+/** The route of a session; null: there is no such session. */
+async function routeOf(client: PoolClient, sessionId: string | null): Promise<string | null> {
+  const { rows } = await client.query<{ key: string }>("SELECT key FROM parley.sessions WHERE id = $1", [sessionId]);
+  return rows[0] === undefined ? null : routeOfKey(rows[0].key);
+}
+
 /** A person's job runs and answers where they created it. Throws INVALID_INPUT. */
 function checkPlace({ target, profile, deliverTo }: Update["change"]): void {
   const named = Object.entries({ target, profile, deliverTo }).find(([, value]) => value !== undefined);
@@ -177,6 +192,8 @@ function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<s
     keep_runs: change.keepRuns,
     ...(prompt === undefined ? {} : { prompt: JSON.stringify(prompt) }),
     ...(deliverTo === undefined ? {} : { deliver_to: deliverTo === null ? null : JSON.stringify(deliverTo) }),
+    // Of the owner's job: `checkPlace` refuses both for that of a person.
+    ...(change.target === undefined && change.profile === undefined ? {} : { person_route: null }),
   };
   return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }
