@@ -48,6 +48,12 @@ export class RowHeights {
     return true;
   }
 
+  /** Whether the row at `index` has been measured. */
+  isMeasured(index: number): boolean {
+    const item = this.#items[index];
+    return item !== undefined && this.#heightOf(item).isMeasured;
+  }
+
   /** The height of all rows, each with its gap, in CSS pixels. */
   get totalPx(): number {
     return this.topOf(this.#items.length);

@@ -62,11 +62,12 @@ class Place {
     return this.#withSelection(nextRange(range, screen, around));
   }
 
-  /** Measures the rendered rows, sets the space of the others, and restores the place. */
-  settle(): void {
+  /** Measures the rendered rows, or only those that are new, sets the space of the others, and restores the place. */
+  settle(which: "all" | "new"): void {
     const { box, list, items, heights, range } = this;
     if (box === null || list === null) return;
     for (let index = range.from; index < range.to; index++) {
+      if (which === "new" && heights.isMeasured(index)) continue;
       const row = list.children[index - range.from];
       if (row !== undefined) heights.measure(index, row.getBoundingClientRect().height);
     }
@@ -126,7 +127,7 @@ export function Transcript({ session, children }: { session: OpenSession; childr
   };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => {
-      place.settle();
+      place.settle("all");
       render();
     });
     if (inner.current !== null) observer.observe(inner.current);
@@ -207,7 +208,7 @@ function Rows({ session, place, render }: RowsProps): JSX.Element {
     place.heights.use(items);
   }
   place.range = place.next();
-  useLayoutEffect(() => place.settle());
+  useLayoutEffect(() => place.settle("new"));
   useEffect(render);
   const { from, to } = place.range;
   const isEmpty =

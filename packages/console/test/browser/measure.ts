@@ -24,6 +24,10 @@ const maxPaintMs = 300;
 const maxInteractiveMs = 500;
 const maxFrameMs = 50;
 const idleFrames = 600;
+/** A wheel: a part of the screen each frame, in steps of so many CSS pixels. */
+const wheelPx = 120;
+const wheelSteps = 300;
+const plainParagraphs = 1_000;
 const streamedTokens = 1_000;
 const minFramesPerSecond = 55;
 
@@ -118,30 +122,49 @@ async function scrolling(page: Page): Promise<Row[]> {
   );
   const readMs = performance.now() - begin;
   const rows: Row[] = [frameRow(`console: reading back a long session, ${(readMs / 1_000).toFixed(1)} s`, reading)];
-  // As the scroll bar does: far jumps; and as a wheel does: a part of the screen each frame.
-  const ways = [
-    { what: "jumping through it", steps: 40, share: 1 / 40 },
-    { what: "scrolling it", steps: 300, share: 0 },
-  ];
-  for (const { what, steps, share } of ways) {
-    const scrolled = await traced(page, () =>
-      page.evaluate(
-        async (way) => {
-          const box = document.querySelector(".scroll");
-          if (box === null) throw new Error("there is no scrolling area");
-          for (const direction of [1, -1]) {
-            for (let step = 0; step < way.steps; step++) {
-              box.scrollTop += direction * Math.max(120, box.scrollHeight * way.share);
-              await new Promise(requestAnimationFrame);
-            }
-          }
-        },
-        { steps, share },
-      ),
-    );
-    rows.push(frameRow(`console: ${what}`, scrolled));
-  }
+  // As the scroll bar does: far jumps; and as a wheel does.
+  rows.push(frameRow("console: jumping through it", await scrolled(page, 40, 1 / 40)));
+  const wheel = await scrolled(page, wheelSteps, 0);
+  const plain = await scrolledPlainText(page);
+  rows.push({
+    ...frameRow("console: baseline, plain text scrolled in the same way", plain),
+    target: "",
+    isMet: undefined,
+  });
+  rows.push(frameRow("console: scrolling it", wheel, plain));
   return rows;
+}
+
+/** Scrolls down and up again, in each frame by the share of the whole height, at least as a wheel does. */
+async function scrolled(page: Page, steps: number, share: number): Promise<Traced> {
+  return traced(page, () =>
+    page.evaluate(
+      async (way) => {
+        const box = document.querySelector(".scroll");
+        if (box === null) throw new Error("there is no scrolling area");
+        for (const direction of [1, -1]) {
+          for (let step = 0; step < way.steps; step++) {
+            box.scrollTop += direction * Math.max(way.wheelPx, box.scrollHeight * way.share);
+            await new Promise(requestAnimationFrame);
+          }
+        }
+      },
+      { steps, share, wheelPx },
+    ),
+  );
+}
+
+/** What the machine and the browser do to frames: a page of paragraphs without a script is scrolled. */
+async function scrolledPlainText(page: Page): Promise<Traced> {
+  const plain = await page.context().newPage();
+  const text = "Which of the archives are older than two days? I list the folder, and one archive is too old.";
+  const paragraphs = `<p>${text}</p>`.repeat(plainParagraphs);
+  await plain.setContent(
+    `<body><div class="scroll" style="height: 780px; overflow-y: auto">${paragraphs}</div></body>`,
+  );
+  const traces = await scrolled(plain, wheelSteps, 0);
+  await plain.close();
+  return traces;
 }
 
 interface Traced {
@@ -211,15 +234,23 @@ async function idle(page: Page): Promise<Row[]> {
   return [{ ...frameRow("console: baseline, a page that does nothing", traces), target: "", isMet: undefined }];
 }
 
-/** Met: the page's work fits in each frame. Frames of a page that does nothing (the baseline) take longer too, when other programs run. */
-function frameRow(what: string, { frames, busiestFrameMs, busiestThread }: Traced): Row {
-  const slow = frames.filter((ms) => ms > maxFrameMs).length;
+function slowOf({ frames }: Traced): number {
+  return frames.filter((ms) => ms > maxFrameMs).length;
+}
+
+/**
+ * Met: the page's work fits in each frame; and no frame is slow, unless plain text (`plain`) has slow ones too: then other programs use the
+ * processor, and the times between frames say nothing.
+ */
+function frameRow(what: string, traces: Traced, plain?: Traced): Row {
+  const { frames, busiestFrameMs, busiestThread } = traces;
   const worst = `worst frame ${Math.max(...frames).toFixed(0)} ms`;
+  const isQuiet = plain !== undefined && slowOf(plain) === 0;
   return {
     what,
-    measured: `at most ${busiestFrameMs.toFixed(0)} ms of CPU in a frame (${busiestThread}); ${worst}, ${slow} of ${frames.length} over ${maxFrameMs} ms`,
-    target: `≤ ${maxFrameMs} ms of CPU in each frame`,
-    isMet: busiestFrameMs <= maxFrameMs,
+    measured: `at most ${busiestFrameMs.toFixed(0)} ms of CPU in a frame (${busiestThread}); ${worst}, ${slowOf(traces)} of ${frames.length} over ${maxFrameMs} ms`,
+    target: `≤ ${maxFrameMs} ms ${isQuiet ? "" : "of CPU "}in each frame`,
+    isMet: busiestFrameMs <= maxFrameMs && (!isQuiet || slowOf(traces) === 0),
   };
 }
 
