@@ -25,10 +25,13 @@ before(async () => {
 policy = "per_conversation"
 [tools]
 execution = "parallel"
+[permissions]
+deny = ["exec(echo closed*)"]
 [[hooks]]
 event = "PreToolUse"
 command = '''${record}; case "$input" in
 *rewrite-me*) echo '{"hookSpecificOutput": {"updatedInput": {"command": "echo rewritten"}}}';;
+*close-it*) echo '{"decision": "allow", "hookSpecificOutput": {"updatedInput": {"command": "echo closed"}}}';;
 *hook-asks*) echo '{"decision": "ask", "reason": "the hook wants a person"}';;
 *) echo '{"hookSpecificOutput": {"additionalContext": "${note}"}}';;
 esac'''
@@ -111,6 +114,17 @@ test("runs the arguments of the hook once when a hook has rewritten an approved 
   const { results } = await fixture.ended(messageId);
   assert.match(results[0]?.content ?? "", /rewritten/);
   assert.deepEqual(await hookRuns(turnId), once);
+});
+
+// design: 003.15b
+test("applies the rules to the arguments that a hook has rewritten, not to those of the model", async () => {
+  const { results, turnId } = await fixture.turn(exec("echo close-it"), "closed");
+  assert.match(results[0]?.content ?? "", /Rule "exec\(echo closed\*\)" denies this call/);
+  assert.deepEqual(await hookRuns(turnId), { PreToolUse: 1 });
+  const opened = await asked(exec("echo closed rewrite-me"), "opened");
+  assert.equal(opened.question.input, '{"command":"echo rewritten"}');
+  await fixture.answer(opened.turnId, false);
+  await fixture.ended(opened.messageId);
 });
 
 test("checks the arguments of the approver once when the approval changes them", async () => {

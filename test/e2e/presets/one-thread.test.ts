@@ -142,6 +142,8 @@ test("leaves a note of a webhook with its own session in the owner's thread", as
 // design: 000.44
 test("asks before a command of the owner after a webhook, until the owner begins a new session", async () => {
   const command = 'tool: exec {"command":"echo ran"}\nthen\nsay: over';
+  await fixture.client.ask("/new", "front");
+  assert.match((await fixture.turn(command, "front")).results[0]?.content ?? "", /^ran\n/);
   const { sessionId } = await fixture.ended(await deliver("build", "say: build 8 passed"));
   assert.equal(sessionId, (await fixture.session("main")).sessionId);
   const tainted = await fixture.client.post(command, { conversation: "front" });
