@@ -141,6 +141,7 @@ test("keeps the untrusted mark of a result when its call was stopped", () => {
   const output: ToolOutput = { ...success("part"), untrusted: true };
   assert.equal(resultOf(request, stopped(request, "deadline", output)).untrusted, true);
   assert.equal(resultOf(request, stopped(request, "drain", output)).untrusted, true);
+  assert.equal(resultOf(request, stopped(request, "cancelled", output)).untrusted, true);
 });
 
 test("property: is tainted exactly when the last decisive call was tainted", async () => {

@@ -1,11 +1,13 @@
 // The preset `singleton`, section by section of its design: one agent, one session, one input at a time.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store, type SessionEvent } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import { rolesOf, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -160,11 +162,9 @@ describe("3 tool calls", () => {
   // design: 000.8, 000.8d, 000.4
   test("have one result each when a person stops the turn, also those that did not run", async () => {
     const message = await fixture.client.post(
-      'tool: exec {"command":"sleep 300"}\ntool: write {"path":"never.txt","content":"x"}\nthen\nsay: never',
+      'tool: exec {"command":"echo so far; echo begun > begun.txt; sleep 300"}\ntool: write {"path":"never.txt","content":"x"}\nthen\nsay: never',
     );
-    await fixture.happens(
-      (event) => event.type === "tool.started" && event.tool === "exec" && event.input.includes("sleep 300"),
-    );
+    await pollUntil(() => existsSync(join(fixture.cluster.home, "workspace", "begun.txt")), "the start of the command");
     await fixture.stop((await fixture.session("main")).sessionId);
     const turn = await fixture.ended(message);
     assert.deepEqual([turn.state, turn.exitReason], ["cancelled", "interrupted"]);
@@ -172,6 +172,7 @@ describe("3 tool calls", () => {
       turn.results.map(({ isError }) => isError),
       [true, true],
     );
+    assert.match(turn.results[0]?.content ?? "", /^Cancelled while it ran\. Its output:\nso far\n/);
     assert.equal(turn.results[1]?.content, "Cancelled");
     const reasons = turn.messages.flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === "finish" ? [part.reason] : [])),

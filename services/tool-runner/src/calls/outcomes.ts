@@ -38,12 +38,16 @@ export function cancelled(): Outcome {
   return outcome("cancelled", { content: "Cancelled", isError: true });
 }
 
-/** The outcome of a stopped call, with the tool's last output. */
+/** The outcome of a stopped call, with the tool's last output: the model must know what a cancelled call has done. */
 export function stopped(request: ToolCallRequest, stop: Stop | undefined, output: ToolOutput | undefined): Outcome {
   const seconds = Math.round(request.timeoutMs / 1_000);
   const outputText = output === undefined || output.content === "" ? "" : `\n${output.content}`;
-  if (stop === "cancelled") return cancelled();
-  const flags = { isError: true, ...omitUndefined({ untrusted: output?.untrusted }) };
+  const flags = { isError: true, ...omitUndefined({ untrusted: output?.untrusted, isolation: output?.isolation }) };
+  if (stop === "cancelled") {
+    return outputText === ""
+      ? cancelled()
+      : outcome("cancelled", { content: `Cancelled while it ran. Its output:${outputText}`, ...flags });
+  }
   if (stop === "drain") {
     return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${outputText}`, ...flags });
   }
