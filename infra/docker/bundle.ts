@@ -14,14 +14,15 @@ export interface Bundles {
   "channel-gateway": string;
 }
 
-/** Builds all bundles, one after the other, and returns their scripts. Rejects with the output of a build that fails. */
+/** Builds all bundles at the same time and returns their scripts. Rejects with the output of a build that fails. */
 export async function buildBundles(): Promise<Bundles> {
-  return {
-    store: await build("store"),
-    "agent-core": await build("agent-core"),
-    "tool-runner": await build("tool-runner"),
-    "channel-gateway": await build("channel-gateway"),
-  };
+  const [store, agentCore, toolRunner, channelGateway] = await Promise.all([
+    build("store"),
+    build("agent-core"),
+    build("tool-runner"),
+    build("channel-gateway"),
+  ]);
+  return { store, "agent-core": agentCore, "tool-runner": toolRunner, "channel-gateway": channelGateway };
 }
 
 async function build(service: string): Promise<string> {
