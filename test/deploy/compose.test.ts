@@ -352,7 +352,13 @@ test("connects each service only to the servers that it owns", () => {
   assert.deepEqual(on("edge"), ["channel-gateway", "front"]);
   assert.deepEqual(compose.services["tool-runner"]?.networks, ["bus-tool-runner"]);
   for (const network of ["postgres", "redis", ...services.map((service) => `bus-${service}`)])
-    assert.equal(compose.networks[network]?.internal, true, network);
+    assert.deepEqual(
+      compose.networks[network],
+      // Without the option, a container reaches everything on the machine that listens on all addresses.
+      { internal: true, driver_opts: { "com.docker.network.bridge.inhibit_ipv4": "true" } },
+      network,
+    );
+  assert.equal(compose.services["tool-runner"]?.environment["PARLEY_HEALTH_HOST"], "127.0.0.1");
 });
 
 test("recreates a server when its file changed, because its label is the file's hash", () => {

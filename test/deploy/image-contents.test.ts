@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { differences, entriesIn } from "../../infra/docker/images/contents.ts";
+import { differences, entriesIn } from "../images/contents.ts";
 
 const hash = (letter: string) => letter.repeat(64);
 const output = (content: string, mode = "644") =>

@@ -198,6 +198,8 @@ test("Compose scrapes every service, hardens both containers and keeps Prometheu
   });
   const Override = z.looseObject({
     services: z.strictObject({
+      // Elsewhere only the container itself reads the metrics of a tool-runner.
+      "tool-runner": z.strictObject({ environment: z.strictObject({ PARLEY_HEALTH_HOST: z.literal("0.0.0.0") }) }),
       prometheus: Container.extend({ command: z.array(z.string()) }),
       grafana: Container.extend({ network_mode: z.literal("service:prometheus"), environment: z.unknown() }),
     }),

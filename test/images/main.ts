@@ -1,25 +1,29 @@
 // npm run test:images: builds the images twice and tests that both builds are equal, and what runs in them: sizes, users, missing programs, health,
-// and that commands in the tool-runner's container cannot read its secrets. It uses the Docker engine of the machine, or starts one (root on Linux with apt).
+// and that commands in the tool-runner's container cannot read its secrets. Then it starts docker-compose.yml and checks it from inside its containers.
+// It uses the Docker engine of the machine, or starts one (root on Linux with apt).
+// npm run test:images -- --compose: builds the images and makes only the checks of docker-compose.yml.
+// npm run test:images -- --scenes [NAME…] [--rate MESSAGES] [--duration-seconds SECONDS]: instead plays the scenes of `npm run chaos` in containers.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { sharedCacheDir } from "@parley/local";
-import { secretsGroup, writeSecretFiles } from "../secret-files.mjs";
+import { secretsGroup, writeSecretFiles } from "../../infra/docker/secret-files.mjs";
 import { ensureBaseImage } from "./base-image.ts";
+import { imageOf, repository } from "./compose-cluster.ts";
 import { contentsOf, copySources, differences } from "./contents.ts";
 import { openEngine, type Engine } from "./engine.ts";
+import { ensureCompose, ensureServerImages } from "./server-images.ts";
 
-const root = fileURLToPath(new URL("../../../", import.meta.url));
 const baseImage = "node:24-bookworm-slim";
 const targets = ["store", "migrate", "agent-core", "tool-runner", "channel-gateway"] as const;
 type Target = (typeof targets)[number];
 
 /** Above the base image, in millions of bytes. */
 const maxMegabytes = (target: Target): number => (target === "tool-runner" ? 80 : 60);
-const nameOf = (target: Target): string => `parley-test/${target}`;
 /** How long a process may take to open its health listener, or to end. */
 const waitMs = 60_000;
 
@@ -56,7 +60,7 @@ const dotEnv = [
   `PARLEY_TOKEN_SHA256=${"0".repeat(64)}`,
 ].join("\n");
 
-async function build({ docker }: Engine, target: Target, sources = root, name = nameOf(target)): Promise<void> {
+async function build({ docker }: Engine, target: Target, sources = repository, name = imageOf(target)): Promise<void> {
   const npmrc = join(homedir(), ".npmrc");
   const secret = existsSync(npmrc) ? ["--secret", `id=npmrc,src=${npmrc}`] : [];
   // Without a digest: the base may have been made here, and then no registry has it.
@@ -69,11 +73,11 @@ async function checkReproducible(engine: Engine): Promise<void> {
   const sources = mkdtempSync(join(tmpdir(), "parley-again-"));
   const different: string[] = [];
   try {
-    copySources(root, sources);
+    copySources(repository, sources);
     for (const target of targets) {
-      const again = `${nameOf(target)}-again`;
+      const again = `${imageOf(target)}-again`;
       await build(engine, target, sources, again);
-      const [one, other] = [await contentsOf(engine, nameOf(target)), await contentsOf(engine, again)];
+      const [one, other] = [await contentsOf(engine, imageOf(target)), await contentsOf(engine, again)];
       assert.ok(one.size > 1_000, `${target}: ${one.size} files`);
       const paths = differences(one, other);
       for (const path of paths) different.push(`${target}: ${path}`);
@@ -88,10 +92,10 @@ async function checkReproducible(engine: Engine): Promise<void> {
 /** Megabytes above the base image. */
 async function checkImage({ docker }: Engine, target: Target): Promise<number> {
   const sizeOf = async (image: string) => Number(await docker("image", "inspect", "--format", "{{.Size}}", image));
-  const megabytes = Math.round(((await sizeOf(nameOf(target))) - (await sizeOf(baseImage))) / 1e6);
+  const megabytes = Math.round(((await sizeOf(imageOf(target))) - (await sizeOf(baseImage))) / 1e6);
   assert.ok(megabytes <= maxMegabytes(target), `${target}: ${megabytes} MB above the base image`);
-  assert.equal(await docker("image", "inspect", "--format", "{{.Config.User}}", nameOf(target)), "10001:10001");
-  const look = ["run", "--rm", ...hardened, "--entrypoint", "sh", nameOf(target), "-c"];
+  assert.equal(await docker("image", "inspect", "--format", "{{.Config.User}}", imageOf(target)), "10001:10001");
+  const look = ["run", "--rm", ...hardened, "--entrypoint", "sh", imageOf(target), "-c"];
   assert.equal(await docker(...look, "command -v npm npx corepack yarn || echo none"), "none", target);
   assert.equal(await docker(...look, "touch /written 2>/dev/null && echo written || echo refused"), "refused", target);
   return megabytes;
@@ -104,7 +108,7 @@ async function checkService(engine: Engine, target: Exclude<Target, "migrate">):
   writeFileSync(join(secrets, ".env"), dotEnv);
   writeSecretFiles(secrets);
   const given = [...natsUrl, ...secretsOf(target, secrets)];
-  const container = await docker("run", "--detach", ...hardened, ...folders, ...given, nameOf(target));
+  const container = await docker("run", "--detach", ...hardened, ...folders, ...given, imageOf(target));
   try {
     const get = (path: string) =>
       docker(
@@ -151,6 +155,28 @@ async function checkSecrets({ docker }: Engine, container: string): Promise<void
   assert.equal(lines.length, 3, lines.join(", "));
 }
 
+/** Runs the checks of docker-compose.yml, or the scenes, where the engine's networks are. */
+async function checkCompose(engine: Engine): Promise<void> {
+  const servers = [
+    ...readFileSync(join(repository, "docker-compose.yml"), "utf8").matchAll(/^ +image: (?!parley\/)(\S+)$/gm),
+  ];
+  await ensureServerImages(
+    engine,
+    servers.map(([, image = ""]) => image),
+    folder,
+    say,
+  );
+  await ensureCompose(engine, folder, say);
+  const inside = await engine.isolate();
+  const launcher = [process.execPath, "infra/local/bootstrap.mjs", "test/images/compose-main.ts"];
+  const [program = "", ...args] = [...inside, ...launcher, ...process.argv.slice(2)];
+  const env = { ...process.env, ...engine.environment };
+  const checks = spawn(program, args, { cwd: repository, env, stdio: "inherit" });
+  const [code] = (await once(checks, "exit")) as [number | null];
+  if (code !== 0) process.exitCode = 1;
+}
+
+const onlyCompose = process.argv.includes("--compose") || process.argv.includes("--scenes");
 const folder = join(sharedCacheDir, "docker");
 mkdirSync(folder, { recursive: true });
 const engine = await openEngine(folder, say);
@@ -159,13 +185,15 @@ try {
   for (const target of targets) {
     const begin = performance.now();
     await build(engine, target);
+    if (onlyCompose) continue;
     const megabytes = await checkImage(engine, target);
     const waits = target === "migrate" ? "" : `; ${await checkService(engine, target)}`;
     say(
       `${target}: ${megabytes} MB above the base image, ${Math.round((performance.now() - begin) / 1_000)} s${waits}`,
     );
   }
-  await checkReproducible(engine);
+  if (!onlyCompose) await checkReproducible(engine);
+  await checkCompose(engine);
 } finally {
   await engine.close();
 }
