@@ -1,5 +1,6 @@
 // Maps argument names of other agent designs to Parley's. Models often use the names they were trained on; calls are normalized
 // before hooks, permissions and the tool see them. Pure.
+import { ownToolName } from "@parley/contracts";
 import { parseJsonObject } from "@parley/kit";
 
 /** Tool → foreign name → Parley's name. Only where the meaning, unit and format of the value are the same. */
@@ -16,14 +17,22 @@ const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   process: { process_id: "id", pid: "id", task_id: "id", shell_id: "id", bash_id: "id" },
   read: { file_path: "path" },
   sessions_history: { sessionId: "session_id" },
+  sessions_spawn: { name: "label" },
   sessions_send: { sessionId: "session_id", message: "content" },
   web_fetch: { extractMode: "extract", maxChars: "max_chars" },
   web_search: { q: "query" },
   write: { file_path: "path" },
 };
 
-/** Tool → foreign arguments without an effect here: `description` explains a command to the person at the terminal. */
-const withoutEffect: Readonly<Record<string, readonly string[]>> = { exec: ["description"] };
+/**
+ * Tool → foreign arguments without an effect here: `description` explains a command to the person at the terminal, lines always have
+ * numbers, and the model itself reads what it would ask about a page.
+ */
+const withoutEffect: Readonly<Record<string, readonly string[]>> = {
+  exec: ["description"],
+  grep: ["-n"],
+  web_fetch: ["prompt"],
+};
 
 type Arguments = Record<string, unknown>;
 
@@ -34,6 +43,7 @@ type Arguments = Record<string, unknown>;
 const byAlias: Readonly<Record<string, (args: Arguments) => Arguments>> = {
   Bash: ({ timeout, ...args }) =>
     isMs(timeout) ? { ...args, timeout_seconds: seconds(timeout) } : withField(args, { timeout }),
+  Grep: searchOf,
   TaskOutput: pollOf,
   BashOutput: ({ block, ...args }) => pollOf({ ...args, block: block ?? false }),
   TaskStop: stopOf,
@@ -50,6 +60,16 @@ const [defaultBlockMs, longestBlockMs] = [30_000, 120_000];
 function pollOf({ block = true, timeout = defaultBlockMs, ...args }: Arguments): Arguments {
   if ("action" in args || typeof block !== "boolean" || !isMs(timeout)) return args;
   return { action: "poll", ...args, wait_seconds: block ? seconds(Math.min(timeout, longestBlockMs)) : 0 };
+}
+
+/** Lines before and lines after a hit become lines around it. */
+function searchOf({ "-A": after, "-B": before, multiline, ...args }: Arguments): Arguments {
+  const lines = [after, before].filter((value) => value !== undefined);
+  const around = lines.every((value) => typeof value === "number") && !("context" in args);
+  const context = lines.length > 0 && around ? { context: Math.max(...lines) } : {};
+  const mode = args["mode"] === "files_with_matches" ? { mode: "files" } : {};
+  const kept = { ...(around ? {} : { "-A": after, "-B": before }), ...(multiline === false ? {} : { multiline }) };
+  return withField({ ...args, ...context, ...mode }, kept);
 }
 
 function stopOf(args: Arguments): Arguments {
@@ -75,9 +95,11 @@ function withField(args: Arguments, more: Arguments): Arguments {
  * called the tool.
  */
 export function normalizeArguments(tool: string, input: string, calledAs = tool): string {
-  const names = Object.hasOwn(elsewhere, tool) ? elsewhere[tool] : undefined;
+  // The tool for sub-agents has the name that the settings give it.
+  const own = ownToolName(tool);
+  const names = Object.hasOwn(elsewhere, own) ? elsewhere[own] : undefined;
   if (names === undefined) return input;
-  const dropped = Object.hasOwn(withoutEffect, tool) ? (withoutEffect[tool] ?? []) : [];
+  const dropped = Object.hasOwn(withoutEffect, own) ? (withoutEffect[own] ?? []) : [];
   const written = parseJsonObject(input);
   if (written === undefined) return input;
   const taken = new Set(Object.keys(written));

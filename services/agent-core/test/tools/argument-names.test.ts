@@ -27,6 +27,9 @@ describe("renames foreign argument names", () => {
       { pattern: "x", glob: "*.ts", output_mode: "count", "-i": true, "-C": 2, head_limit: 9 },
       { pattern: "x", include: "*.ts", mode: "count", ignore_case: true, context: 2, limit: 9 },
     ],
+    ["grep", { pattern: "x", "-n": true }, { pattern: "x" }],
+    ["Agent", { prompt: "x", description: "d", name: "bob" }, { prompt: "x", description: "d", label: "bob" }],
+    ["web_fetch", { url: "u", prompt: "what does it say?" }, { url: "u" }],
     ["exec", { command: "ls", working_dir: "src" }, { command: "ls", workdir: "src" }],
     ["exec", { command: "ls", run_in_background: true }, { command: "ls", background: true }],
     ["exec", { command: "ls", description: "List files" }, { command: "ls" }],
@@ -42,10 +45,19 @@ describe("renames foreign argument names", () => {
   }
 });
 
-// design: 001.17, 003.16, 003.18
+// design: 001.17, 003.16, 003.18, 003.31
 describe("converts arguments by the name of the call", () => {
   const calls: [tool: string, calledAs: string, elsewhere: object, here: object][] = [
     ["exec", "Bash", { command: "ls", timeout: 1_500, description: "x" }, { command: "ls", timeout_seconds: 2 }],
+    [
+      "grep",
+      "Grep",
+      { pattern: "x", output_mode: "files_with_matches", "-A": 1, "-B": 3, "-n": true, multiline: false },
+      { pattern: "x", mode: "files", context: 3 },
+    ],
+    // What the tool does not have stays, and it rejects the call.
+    ["grep", "Grep", { pattern: "x", "-C": 2, "-A": 1 }, { pattern: "x", context: 2, "-A": 1 }],
+    ["grep", "Grep", { pattern: "x", multiline: true }, { pattern: "x", multiline: true }],
     ["process", "TaskOutput", { task_id: "1" }, { action: "poll", id: "1", wait_seconds: 30 }],
     [
       "process",

@@ -46,10 +46,10 @@ test("uses publisher, session and depth of each call when one tool serves parent
   }
 });
 
-// design: 003.31, 003.31b
-test("refuses a name, and a model, limits or rights that the caller chooses", async () => {
+// design: 003.31b
+test("refuses a model, limits or rights that the caller chooses", async () => {
   const tool = spawnTool(room.settings);
-  const chosen = { name: "scout", model: "opus", max_turns: 3, mode: "bypassPermissions", tools: ["exec"] };
+  const chosen = { model: "opus", max_turns: 3, mode: "bypassPermissions", tools: ["exec"] };
   const valid = "prompt, task, profile, agent, subagent_type, description, label, mode, run_in_background, resume";
   for (const [field, value] of Object.entries(chosen)) {
     const context = await room.call("sessions_spawn", "idempotent");
