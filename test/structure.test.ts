@@ -95,7 +95,7 @@ describe("structure", () => {
   }
 });
 
-/** Which folders the files of a folder import from. The root itself is left out: it puts the service together. */
+/** Which folders the files of a folder import from. The root itself is omitted: it puts the service together. */
 function importsBetweenFolders(base: string): Map<string, Set<string>> {
   const graph = new Map<string, Set<string>>();
   const folderOf = (file: string) => relative(base, dirname(file)).split("/")[0] ?? "";

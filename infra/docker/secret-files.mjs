@@ -60,7 +60,7 @@ function variablesIn(path) {
   return variables;
 }
 
-/** Writes `.secrets` next to `.env` in a folder, and removes the files of secrets that are gone. A changed file is replaced at once. */
+/** Writes `.secrets` next to `.env` in a folder, and removes the files of secrets that are gone. A changed file is replaced atomically. */
 export function writeSecretFiles(folder) {
   const top = join(folder, ".secrets");
   mkdirSync(top, { recursive: true, mode: 0o700 });

@@ -32,12 +32,12 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 const modules = join(root, "node_modules");
 const marker = join(modules, ".parley-installed");
 
-function say(text) {
+function print(text) {
   process.stderr.write(`${text}\n`);
 }
 
 function giveUp(text) {
-  say(text);
+  print(text);
   process.exit(1);
 }
 
@@ -94,7 +94,7 @@ async function install() {
     explainFolder(error);
   }
   for (let waited = false; !takeLock(lock); waited = true) {
-    if (!waited) say("waiting for another installation of the dependencies");
+    if (!waited) print("waiting for another installation of the dependencies");
     await new Promise((done) => setTimeout(done, 100));
   }
   process.once("exit", () => rmSync(lock, { force: true })); // giveUp() exits without running `finally`
@@ -113,7 +113,7 @@ async function runPnpm() {
   const begun = performance.now();
   const seconds = () => `${Math.round((performance.now() - begun) / 1000)} s`;
   const title = `installing dependencies (pnpm ${config.pnpm})`;
-  say(title);
+  print(title);
   const command = ["--yes", `pnpm@${config.pnpm}`, "install", "--frozen-lockfile"];
   const child = spawn("npx", command, { cwd: root, env: installEnvironment(), stdio: ["ignore", "pipe", "pipe"] });
   child.once("error", (error) => giveUp(`npx could not be started (${error.message}). Install npm and start again.`));

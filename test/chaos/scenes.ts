@@ -10,7 +10,7 @@ interface Verdict {
   doubled: string[];
 }
 
-/** Begins at once; resolves when everything that the scene started has ended. */
+/** Begins immediately; resolves when everything that the scene started has ended. */
 export type Scene = (chaos: Chaos, id: string, withinMs: number) => Promise<Verdict>;
 
 export const scenes: readonly Scene[] = [

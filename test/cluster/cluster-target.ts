@@ -85,7 +85,7 @@ async function signal(kubectl: Kubectl, pod: Pod, name: "KILL" | "STOP" | "CONT"
 
 const restartMs = 6 * 60_000;
 
-/** Kubernetes restarts a container at once, and later after 10 s, 20 s and so on. */
+/** Kubernetes restarts a container immediately, and later after 10 s, 20 s and so on. */
 async function untilRestarted(kubectl: Kubectl, { name, restarts }: Pod): Promise<void> {
   for (const deadline = performance.now() + restartMs; performance.now() < deadline; await delay(pauseMs / 4)) {
     const pod = (await listPods(kubectl)).find((each) => each.name === name);

@@ -1,4 +1,4 @@
-// The suite for clusters against a stand-in of kubectl, with the real manifests: what it applies, finds and deletes.
+// The suite for clusters against a fake of kubectl, with the real manifests: what it applies, finds and deletes.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
@@ -6,7 +6,7 @@ import { kubernetesTools } from "../deploy/support/kubernetes-tools.ts";
 import { at } from "../deploy/support/manifests.ts";
 import { CannotRun, parseOptions } from "./options.ts";
 import { runSuite } from "./suite.ts";
-import { StandIn } from "./support/stand-in.ts";
+import { FakeCluster } from "./support/fake-cluster.ts";
 
 const tools = await kubernetesTools();
 const namespace = "parley-test-abc";
@@ -23,13 +23,13 @@ const options = parseOptions([
 const kustomize = (folder: string): string =>
   execFileSync(tools?.kubectl ?? "", ["kustomize", folder], { encoding: "utf8", maxBuffer: 64e6 });
 
-type Changes = Partial<ConstructorParameters<typeof StandIn>[0]>;
+type Changes = Partial<ConstructorParameters<typeof FakeCluster>[0]>;
 
 async function runWith(
   changes: Changes,
   given = options,
-): Promise<{ cluster: StandIn; lines: string[]; problems: string[] }> {
-  const cluster = new StandIn({ context: "here", namespace, kustomize, ...changes });
+): Promise<{ cluster: FakeCluster; lines: string[]; problems: string[] }> {
+  const cluster = new FakeCluster({ context: "here", namespace, kustomize, ...changes });
   const lines: string[] = [];
   const { problems } = await runSuite(
     cluster,
@@ -123,7 +123,7 @@ describe("the suite for clusters", { skip: tools === undefined ? "kubectl is not
   ];
   for (const [name, changes, message] of refusals) {
     test(`refuses to run, and leaves nothing of its own, when ${name}`, async () => {
-      const cluster = new StandIn({ context: "here", namespace, kustomize, ...changes });
+      const cluster = new FakeCluster({ context: "here", namespace, kustomize, ...changes });
       const before = new Set(cluster.namespaces);
       await assert.rejects(
         runSuite(

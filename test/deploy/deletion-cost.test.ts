@@ -1,4 +1,4 @@
-// The component that has tool-runners with background commands removed last, against a stand-in of the API server.
+// The component that has tool-runners with background commands removed last, against a fake of the API server.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -104,7 +104,7 @@ test("admits each service with its own seed, and nobody without one or with anot
   // The permissions belong to the key: agent-core's key may not serve the store's subjects.
   await assert.rejects(async () => {
     core.bus.serve(healthReports.store, async () => assert.fail("served"));
-    await core.bus.permitted();
+    await core.bus.verifyPermissions();
   }, /NATS denies agent-core the subscription/);
   await assert.rejects(connectAs(t, "store", {}), /Authorization Violation/);
   await assert.rejects(connectAs(t, "store", { PARLEY_NATS_SEED: createUserKey().seed }), /Authorization Violation/);
@@ -140,7 +140,7 @@ test("admits services of an older version by password during an upgrade, with th
   assert.deepEqual(await older.bus.request(store.leadershipAcquire, { opId: newId(), holder: "h" }), { epoch: 9 });
   await assert.rejects(async () => {
     older.bus.serve(healthReports.store, async () => assert.fail("served"));
-    await older.bus.permitted();
+    await older.bus.verifyPermissions();
   }, /NATS denies agent-core the subscription/);
   // The end of the upgrade.
   const gone = older.disconnected;

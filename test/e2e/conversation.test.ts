@@ -207,7 +207,7 @@ describe("model errors and interruptions", () => {
 });
 
 // design: 002.2
-test("ends a running turn and its tool at once when the person sends /stop", async () => {
+test("ends a running turn and its tool immediately when the person sends /stop", async () => {
   const messageId = await client.post('say: I am looking.\ntool: exec {"command":"sleep 30"}', {
     conversation: "stop",
   });

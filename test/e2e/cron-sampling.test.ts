@@ -137,7 +137,7 @@ describe("sampling in a job", () => {
     await seen(/^good evening$/, from);
   });
 
-  test("is declined at once when the job delivers to nobody", async () => {
+  test("is declined immediately when the job delivers to nobody", async () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"), { deliverTo: "nowhere" })).id);
     const { turn, content } = await resultsOf(messageId);
@@ -188,7 +188,7 @@ describe("elicitation in a job", () => {
     assert.match((await resultsOf(messageId)).content, /Outcome: nobody answered in time\./);
   });
 
-  test("is declined at once when the job delivers to nobody", async () => {
+  test("is declined immediately when the job delivers to nobody", async () => {
     const messageId = await runJob(fixture.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
     assert.match(
       (await resultsOf(messageId)).content,
@@ -198,7 +198,7 @@ describe("elicitation in a job", () => {
 });
 
 // design: 002.32b
-test("declines requests at once in a heartbeat and leaves the owner's session free", async () => {
+test("declines requests immediately in a heartbeat and leaves the owner's session free", async () => {
   telegram.say("say: here I am", { from: 1 });
   await seen(/^here I am$/, 0);
   const from = sentSoFar();

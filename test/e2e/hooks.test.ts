@@ -107,7 +107,7 @@ async function counted(hook: string): Promise<string | undefined> {
   return text.split("\n").find((line) => line.startsWith(`parley_hook_runs_total{hook="${hook}"`));
 }
 
-test("returns at once when no hook matches the event", () => {
+test("returns immediately when no hook matches the event", () => {
   const facts = { source: "startup" } as const;
   assert.equal(runHooks("SessionStart", place, facts, never), neutralVerdict);
   assert.equal(beforeTool("read"), neutralVerdict);

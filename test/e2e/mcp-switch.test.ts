@@ -92,7 +92,7 @@ async function everywhere(pattern: RegExp): Promise<void> {
   });
 }
 
-test("reports at once which server is still starting when /mcp is sent", async () => {
+test("reports immediately which server is still starting when /mcp is sent", async () => {
   await everywhere(/local: ready/);
   const begun = performance.now();
   assert.match(await command("/mcp"), /^endless: starting, 0 tools\nlocal: ready, \d+ tools\n/);

@@ -160,7 +160,7 @@ test("adds messages to MEMORY.md with their source, and records the cost, when i
   );
 });
 
-test("cancels the call at once when a person writes, and retries when idle again", async () => {
+test("cancels the call immediately when a person writes, and retries when idle again", async () => {
   await say("The boiler is serviced each May.");
   const call = await model.called();
   await Promise.all([call.gone, say("The gate code changes on Monday.")]);

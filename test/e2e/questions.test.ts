@@ -181,7 +181,7 @@ test("does not count the wait for a late answer as time of the turn", async () =
   };
   const [patient, slow] = [randomUUID(), randomUUID()];
   const [asked, late] = [await waiting(patient), await waiting(slow)];
-  // Both began three hours ago, above the limit of two hours; one asked at once, the other only now.
+  // Both began three hours ago, above the limit of two hours; one asked immediately, the other only now.
   await query(
     `UPDATE parley.turns SET started_at = started_at - interval '3 hours' WHERE session_id IN
        (SELECT id FROM parley.sessions WHERE key LIKE ANY ($1))`,

@@ -101,7 +101,7 @@ describe("jobs and heartbeats", () => {
   });
 
   // design: 004.26
-  test("runs a job at once by hand, skips it while paused, and deletes it when removed", async () => {
+  test("runs a job immediately by hand, skips it while paused, and deletes it when removed", async () => {
     const job = await create({ schedule: "0 9 * * *", prompt: "say: by hand", name: "hand", target: "own" });
     const messageId = await runJob(client, "hand");
     assert.equal((await client.settled(messageId)).text, "by hand");

@@ -18,32 +18,32 @@ const sources = ["src/**/*.{ts,tsx,css,svg}", "build/*", "index.html", "vite.con
 /** Files of the repository that the documentation is made of. */
 const documents = ["docs/**/*.{md,png}", "infra/docs-site/.vitepress/config.mjs", "SECURITY.md"];
 
-/** Builds if necessary. A failed build is reported by `say`: the cluster works without the console. Never rejects. */
-export async function ensureConsole(say: LogSink, root = repository): Promise<void> {
+/** Builds if necessary. A failed build is reported by `print`: the cluster works without the console. Never rejects. */
+export async function ensureConsole(print: LogSink, root = repository): Promise<void> {
   try {
-    await build(say, root);
+    await build(print, root);
   } catch (error) {
     const reason = knownSystemError(error, root)?.message ?? errorMessage(error);
-    say(`console: cannot be built; the API works without it. ${reason}`);
+    print(`console: cannot be built; the API works without it. ${reason}`);
   }
 }
 
-async function build(say: LogSink, root: string): Promise<void> {
+async function build(print: LogSink, root: string): Promise<void> {
   const folder = join(root, "packages/console");
   const built = join(folder, "dist");
-  removeOutdatedSite(say, root);
+  removeOutdatedSite(print, root);
   const wanted = sourceHash(root, folder);
   if (isBuilt(built, wanted)) return;
   await withLock(join(root, ".parley", "console-build.lock"), async () => {
     if (isBuilt(built, wanted)) return;
-    say("console: building");
+    print("console: building");
     const fresh = join(folder, `dist.${process.pid}`);
     const vite = join(folder, "node_modules/vite/bin/vite.js");
     const args = [vite, "build", "--outDir", fresh, "--emptyOutDir", "--logLevel", "warn"];
     const outcome = await run(process.execPath, args, { cwd: folder, env: process.env });
     if (outcome.code !== 0) {
       rmSync(fresh, { recursive: true, force: true });
-      say(`console: the build failed; the API works without it\n${outcome.stdout}${outcome.stderr}`.trimEnd());
+      print(`console: the build failed; the API works without it\n${outcome.stdout}${outcome.stderr}`.trimEnd());
       return;
     }
     writeFileSync(join(fresh, markerName), wanted);
@@ -53,11 +53,11 @@ async function build(say: LogSink, root: string): Promise<void> {
 }
 
 /** The gateway prefers the site of `npm run docs` to the pages of this build, which are current. */
-function removeOutdatedSite(say: LogSink, root: string): void {
+function removeOutdatedSite(print: LogSink, root: string): void {
   const site = join(root, "packages/console/docs-dist");
   if (!existsSync(site) || isBuilt(site, documentsHash(root))) return;
   rmSync(site, { recursive: true, force: true });
-  say("documentation: removed the site, which was older than docs/; `npm run docs` builds it again");
+  print("documentation: removed the site, which was older than docs/; `npm run docs` builds it again");
 }
 
 /** The hash of the pages of the documentation and of what its site is configured with. */

@@ -1,35 +1,32 @@
-// The environment of each service, which receives no secret of another service; and the model that a start will use.
+// The environment of each service: only the variables that it needs, so that no service receives the secrets of another one.
 
-import { basename } from "node:path";
-
-import type { ExplainedSettings } from "@parley/chassis/settings";
-import { defaultModel, type ServiceName } from "@parley/contracts";
+import type { ServiceName } from "@parley/contracts";
 
 import type { WorkspaceFolders } from "./workspace.ts";
 
 /** Variables by name; undefined means not set. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Addresses and paths of the running cluster. */
-export interface ClusterFacts {
+/** Addresses, paths and credentials of the cluster, from which the environments are made. */
+export interface ClusterContext {
   readonly namespace: string;
-  /** NATS with the credentials of each service. */
+  /** The URL of NATS with the credentials of each service. */
   readonly natsUrls: Readonly<Record<ServiceName, string>>;
-  /** PostgreSQL for the role without DDL rights. */
+  /** The URL of PostgreSQL for the role without DDL rights. */
   readonly storeUrl: string;
   readonly redisUrl: string;
   /** SHA-256 of the token, hexadecimal; services do not receive the token itself. */
   readonly tokenSha256: string;
-  /** parley.toml, or null. */
+  /** The path of parley.toml; null if there is none. */
   readonly configPath: string | null;
   readonly folders: WorkspaceFolders;
-  /** The folder with files of channel secrets, which the gateways read and write. */
-  readonly secrets: string;
-  /** The bubblewrap binary, or null. */
-  readonly bwrap: string | null;
+  /** The folder with the files of channel secrets, which the gateways read and write. */
+  readonly secretsDir: string;
+  /** The path of the bubblewrap binary; null if there is none. */
+  readonly bwrapPath: string | null;
 }
 
-export interface ReplicaPlace {
+export interface ReplicaIdentity {
   /** For example `agent-core-1`. */
   readonly name: string;
   /** The HTTP port of a gateway; null for other services. */
@@ -47,12 +44,17 @@ const commonVariables = [
   "PARLEY_LOG_LEVEL",
   "PARLEY_DRAIN_MS",
 ];
-/** TLS files for an external server that a URL names: CA, certificate and key. A private server has no TLS. */
-function tlsFiles(person: Environment, url: "NATS_URL" | "DATABASE_URL" | "REDIS_URL", prefix: string): string[] {
-  return person[url] ? ["CA_FILE", "CERT_FILE", "KEY_FILE"].map((suffix) => `${prefix}_${suffix}`) : [];
+
+/** Names of the variables with the TLS files of an external server: CA, certificate and key. A server that Parley starts has no TLS. */
+function tlsFileVariables(
+  callerEnv: Environment,
+  url: "NATS_URL" | "DATABASE_URL" | "REDIS_URL",
+  prefix: string,
+): string[] {
+  return callerEnv[url] ? ["CA_FILE", "CERT_FILE", "KEY_FILE"].map((suffix) => `${prefix}_${suffix}`) : [];
 }
-/** For the two services that connect to the internet directly. */
-const outboundVariables = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+/** Proxies and CAs for connections to the internet; only agent-core and the gateway use them. */
+const proxyVariables = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 const modelVariables = [
   "ANTHROPIC_API_KEY",
   "ANTHROPIC_BASE_URL",
@@ -69,141 +71,127 @@ const storeVariables = [
   "PARLEY_EVENT_RETENTION_DAYS",
   "PARLEY_AUDIT_RETENTION_DAYS",
 ];
-/** The store's place for large attachments. */
+/** Where the store keeps large attachments: a folder or a bucket. */
 const blobPrefix = "PARLEY_BLOB_";
 /** Credentials for the bucket. */
 const bucketPrefix = "AWS_";
-/** Keys of agent-core's other providers (an embedder, a transcription service); parley.toml names them. */
+/** API keys of further providers, for example of an embedder; parley.toml contains the names of the variables. */
 const agentPrefix = "PARLEY_AGENT_";
 const gatewayVariables = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
-/** Settings as variables and flags; each service reads all of them. */
-const defaultSettings = ["PARLEY_PRESET", "PARLEY_SET"];
+/** The preset, and the settings given as flags; each service reads all settings. */
+const presetVariables = ["PARLEY_PRESET", "PARLEY_SET"];
 const settingsPrefix = "PARLEY__";
-/** OpenTelemetry's variables. One trace needs all four services. */
+/** OpenTelemetry's variables; all four services write spans. */
 const tracingPrefix = "OTEL_";
-/** Secrets of tools, hooks and MCP servers; parley.toml names them. PARLEY_MCP_KEY seals the tokens of servers. */
+/**
+ * Secrets of tools, hooks and MCP servers; parley.toml contains the names of the variables. PARLEY_MCP_KEY encrypts the stored OAuth tokens
+ * of MCP servers.
+ */
 const toolPrefixes = ["PARLEY_TOOL_", "PARLEY_HOOK_", "PARLEY_MCP_", "BRAVE_", "TAVILY_"];
-/** Channel secrets; parley.toml names them. */
+/** Channel secrets; parley.toml contains the names of the variables. */
 const channelPrefix = "PARLEY_CHANNEL_";
 
-/** The whole environment of one replica. `person`: the caller's environment; only listed variables are passed on. */
+/** The complete environment of one replica. Of the caller's environment only listed variables are passed on. */
 export function serviceEnvironment(
   service: ServiceName,
-  place: ReplicaPlace,
-  facts: ClusterFacts,
-  person: Environment,
+  replica: ReplicaIdentity,
+  cluster: ClusterContext,
+  callerEnv: Environment,
 ): Record<string, string> {
   return {
     NODE_ENV: "production",
-    ...pick(person, [
+    ...pick(callerEnv, [
       ...commonVariables,
-      ...tlsFiles(person, "NATS_URL", "PARLEY_NATS"),
+      ...tlsFileVariables(callerEnv, "NATS_URL", "PARLEY_NATS"),
+      // Also create spans for requests to the store.
       "PARLEY_TRACE_STORE",
-      ...beginningWith(person, tracingPrefix),
+      ...namesWithPrefix(callerEnv, tracingPrefix),
     ]),
-    ...settingsVariables(person),
-    PARLEY_NAMESPACE: facts.namespace,
-    PARLEY_NATS_URL: facts.natsUrls[service],
-    PARLEY_REPLICA: place.name,
+    ...settingsVariables(callerEnv),
+    PARLEY_NAMESPACE: cluster.namespace,
+    PARLEY_NATS_URL: cluster.natsUrls[service],
+    PARLEY_REPLICA: replica.name,
     PARLEY_HEALTH_PORT: "0",
-    ...(facts.configPath === null ? {} : { PARLEY_CONFIG: facts.configPath }),
-    ...ownPart[service](place, facts, person),
+    ...(cluster.configPath === null ? {} : { PARLEY_CONFIG: cluster.configPath }),
+    ...serviceVariables[service](replica, cluster, callerEnv),
   };
 }
 
 /** The settings in the caller's environment: variables of keys, the preset, and flags. */
-export function settingsVariables(person: Environment): Record<string, string> {
-  return pick(person, [...defaultSettings, ...beginningWith(person, settingsPrefix)]);
+export function settingsVariables(callerEnv: Environment): Record<string, string> {
+  return pick(callerEnv, [...presetVariables, ...namesWithPrefix(callerEnv, settingsPrefix)]);
 }
 
 /** The environment of the migration, the only process with the schema owner's password. */
-export function migrationEnvironment(ownerUrl: string, person: Environment): Record<string, string> {
+export function migrationEnvironment(ownerUrl: string, callerEnv: Environment): Record<string, string> {
   return {
     NODE_ENV: "production",
-    ...pick(person, [...commonVariables, ...tlsFiles(person, "DATABASE_URL", "DATABASE")]),
+    ...pick(callerEnv, [...commonVariables, ...tlsFileVariables(callerEnv, "DATABASE_URL", "DATABASE")]),
     DATABASE_URL: ownerUrl,
   };
 }
 
-type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) => Record<string, string>;
+type ServiceVariables = (
+  replica: ReplicaIdentity,
+  cluster: ClusterContext,
+  callerEnv: Environment,
+) => Record<string, string>;
 
-const ownPart: Readonly<Record<ServiceName, OwnPart>> = {
-  store: (_, facts, person) => ({
-    DATABASE_URL: facts.storeUrl,
-    ...pick(person, [
+const serviceVariables: Readonly<Record<ServiceName, ServiceVariables>> = {
+  store: (_, cluster, callerEnv) => ({
+    DATABASE_URL: cluster.storeUrl,
+    ...pick(callerEnv, [
       ...storeVariables,
-      ...tlsFiles(person, "DATABASE_URL", "DATABASE"),
-      ...beginningWith(person, blobPrefix),
+      ...tlsFileVariables(callerEnv, "DATABASE_URL", "DATABASE"),
+      ...namesWithPrefix(callerEnv, blobPrefix),
     ]),
-    ...(person["PARLEY_BLOB_BUCKET"] === undefined ? {} : pick(person, beginningWith(person, bucketPrefix))),
+    ...(callerEnv["PARLEY_BLOB_BUCKET"] === undefined ? {} : pick(callerEnv, namesWithPrefix(callerEnv, bucketPrefix))),
   }),
-  "agent-core": (_, facts, person) => ({
-    REDIS_URL: facts.redisUrl,
-    ...pick(person, [
+  "agent-core": (_, cluster, callerEnv) => ({
+    REDIS_URL: cluster.redisUrl,
+    ...pick(callerEnv, [
       ...modelVariables,
-      ...tlsFiles(person, "REDIS_URL", "REDIS"),
-      ...outboundVariables,
-      ...beginningWith(person, agentPrefix),
+      ...tlsFileVariables(callerEnv, "REDIS_URL", "REDIS"),
+      ...proxyVariables,
+      ...namesWithPrefix(callerEnv, agentPrefix),
     ]),
   }),
-  "tool-runner": (_, facts, person) => ({
-    PARLEY_WORKSPACE: facts.folders.workspace,
-    PARLEY_STATE: facts.folders.state,
-    PARLEY_CHECKPOINTS: facts.folders.checkpoints,
-    ...(facts.bwrap === null ? {} : { PARLEY_BWRAP: facts.bwrap }),
-    ...pick(person, [
+  "tool-runner": (_, cluster, callerEnv) => ({
+    PARLEY_WORKSPACE: cluster.folders.workspace,
+    PARLEY_STATE: cluster.folders.state,
+    PARLEY_CHECKPOINTS: cluster.folders.checkpoints,
+    ...(cluster.bwrapPath === null ? {} : { PARLEY_BWRAP: cluster.bwrapPath }),
+    ...pick(callerEnv, [
       "PARLEY_EXEC_ISOLATION",
       "PARLEY_EXEC_MIN_ISOLATION",
+      // The caller's folders take precedence over those of the cluster above.
       "PARLEY_CHECKPOINTS",
       "PARLEY_STATE",
-      ...toolPrefixes.flatMap((prefix) => beginningWith(person, prefix)),
+      ...toolPrefixes.flatMap((prefix) => namesWithPrefix(callerEnv, prefix)),
     ]),
   }),
-  "channel-gateway": (place, facts, person) => ({
+  "channel-gateway": (replica, cluster, callerEnv) => ({
     PARLEY_HTTP_HOST: "127.0.0.1",
-    PARLEY_HTTP_PORT: String(place.httpPort ?? 0),
-    PARLEY_TOKEN_SHA256: facts.tokenSha256,
-    PARLEY_SECRETS_DIR: facts.secrets,
-    ...pick(person, [...gatewayVariables, ...outboundVariables, ...beginningWith(person, channelPrefix)]),
+    PARLEY_HTTP_PORT: String(replica.httpPort ?? 0),
+    PARLEY_TOKEN_SHA256: cluster.tokenSha256,
+    PARLEY_SECRETS_DIR: cluster.secretsDir,
+    ...pick(callerEnv, [...gatewayVariables, ...proxyVariables, ...namesWithPrefix(callerEnv, channelPrefix)]),
   }),
 };
 
-function beginningWith(person: Environment, prefix: string): string[] {
-  return Object.keys(person).filter((name) => name.startsWith(prefix));
+function namesWithPrefix(callerEnv: Environment, prefix: string): string[] {
+  return Object.keys(callerEnv).filter((name) => name.startsWith(prefix));
 }
 
-function pick(person: Environment, names: readonly string[]): Record<string, string> {
+function pick(callerEnv: Environment, names: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     names
-      .map((name) => [name, person[name]])
+      .map((name) => [name, callerEnv[name]])
       .filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
   );
 }
 
-/** True if the settings choose a model or Claude's key is set. A server with OpenAI's API alone is no choice: it has many models. */
-export function isModelConfigured(environment: Environment, { agent }: ExplainedSettings["settings"]): boolean {
-  return agent.model !== undefined || isSet(environment["ANTHROPIC_API_KEY"]);
-}
-
-/** For example `rehearsal: a built-in scripted model, no key set`. */
-export function describeModel(environment: Environment, { settings, originOf }: ExplainedSettings): string {
-  const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = environment;
-  const at = (model: string) => {
-    const url = model.startsWith("openai:") ? OPENAI_BASE_URL : ANTHROPIC_BASE_URL;
-    return isSet(url) ? ` at ${url}` : "";
-  };
-  const { model } = settings.agent;
-  if (model !== undefined) {
-    const origin = basename(originOf(["agent", "model"]));
-    if (model === "rehearsal") return `rehearsal: a built-in scripted model, chosen by ${origin}`;
-    return `${model}${at(model)}${origin === "PARLEY_MODEL" ? "" : ` (${origin})`}`;
-  }
-  if (isSet(ANTHROPIC_API_KEY)) return `${defaultModel}, the default model${at("")}`;
-  if (isSet(OPENAI_API_KEY) || isSet(OPENAI_BASE_URL))
-    return "rehearsal: a built-in scripted model; choose a real one with PARLEY_MODEL=openai:<model>";
-  return "rehearsal: a built-in scripted model, no key set";
-}
-
+/** Whether a variable has a value; an empty one counts as not set. */
 export function isSet(value: string | undefined): value is string {
   return value !== undefined && value !== "";
 }

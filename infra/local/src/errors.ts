@@ -1,4 +1,4 @@
-// Failures that a person can fix. Each has a code and, if one is known, a remedy.
+// Errors of starting and running a cluster on this machine. Each has a code and, if it is known, what the user can do about it.
 
 import { omitUndefined } from "@parley/kit";
 
@@ -9,15 +9,18 @@ export type LocalErrorCode =
   | "no_access"
   | "server_failed"
   | "service_failed"
+  /** Another cluster uses the data folder. */
   | "home_busy"
   | "bad_option"
   | "bad_settings"
+  /** The agent did not answer a message. */
   | "answer_failed";
 
+/** An error that is printed without a stack trace. */
 export class LocalError extends Error {
   override readonly name = "LocalError";
   readonly code: LocalErrorCode;
-  /** The remedy, one sentence; null if the message is enough. */
+  /** What to do, in one sentence; null if the message is enough. */
   readonly fix: string | null;
 
   constructor(code: LocalErrorCode, message: string, options: { fix?: string | undefined; cause?: unknown } = {}) {
@@ -27,11 +30,11 @@ export class LocalError extends Error {
   }
 }
 
-/** The error for a failed system call that a person can fix; undefined for other codes. */
-export function knownSystemError(error: unknown, where: string): LocalError | undefined {
+/** A LocalError for a failed system call whose cause the user can remove; undefined for other codes. `folder`: what was written to. */
+export function knownSystemError(error: unknown, folder: string): LocalError | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
-  const path = "path" in error && typeof error.path === "string" ? error.path : where;
-  if (isDiskFull(error)) return diskFull(where, error);
+  const path = "path" in error && typeof error.path === "string" ? error.path : folder;
+  if (isDiskFull(error)) return diskFullError(folder, error);
   switch (error.code) {
     case "EACCES":
     case "EPERM":
@@ -56,8 +59,9 @@ export function isDiskFull(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
-export function diskFull(where: string, cause?: unknown): LocalError {
-  return new LocalError("disk_full", `The disk of ${where} is full.`, {
+/** `path`: a file or folder on the disk. */
+export function diskFullError(path: string, cause?: unknown): LocalError {
+  return new LocalError("disk_full", `The disk of ${path} is full.`, {
     fix: "Free some space, or choose another data folder with PARLEY_HOME=<folder>, and start again.",
     cause,
   });

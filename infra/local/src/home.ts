@@ -70,7 +70,7 @@ function makeFolder(path: string): void {
 export function lockHome(home: Home): FileLock {
   const lock = tryLock(join(home.path, "lock"));
   if (!("heldBy" in lock)) return lock;
-  const state = readState(home.path);
+  const state = readRunningState(home.path);
   const since = state === null ? "" : `, since ${state.startedAt}, at ${state.httpUrl}`;
   throw new LocalError("home_busy", `${home.path} is in use by another Parley (pid ${lock.heldBy.pid}${since}).`, {
     fix: `Talk to it with npx parley chat, stop it (Ctrl-C in its terminal, or kill ${lock.heldBy.pid}), or start this one with PARLEY_HOME=<another folder>.`,
@@ -155,7 +155,7 @@ export function removeState(home: Home): void {
 }
 
 /** The state of the running or killed supervisor; null if there is no valid file. */
-export function readAnyState(homePath: string): ClusterState | null {
+export function readStateFile(homePath: string): ClusterState | null {
   try {
     return ClusterStateSchema.parse(JSON.parse(readFileSync(join(homePath, stateFile), "utf8")));
   } catch {
@@ -164,8 +164,8 @@ export function readAnyState(homePath: string): ClusterState | null {
 }
 
 /** The state of the cluster that runs on a home; null if none runs. */
-export function readState(homePath: string): ClusterState | null {
-  const state = readAnyState(homePath);
+export function readRunningState(homePath: string): ClusterState | null {
+  const state = readStateFile(homePath);
   return state !== null && isAlive(state.supervisor) ? state : null;
 }
 

@@ -19,10 +19,11 @@ export {
 export type { LogSink, ServerExit, ServerProcess } from "./servers/process.ts";
 export { startRedis, type RedisOptions, type RedisServer } from "./servers/redis.ts";
 export { findConfig } from "./config-file.ts";
-export { type Environment, isModelConfigured } from "./environment.ts";
-export { openHome, readState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
+export { isModelConfigured } from "./configured-model.ts";
+export type { Environment } from "./environment.ts";
+export { openHome, readRunningState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
 export { requestEnd } from "./processes.ts";
-export { natsUsers, type GivenServers, type SupervisedServer } from "./supervisor/backing.ts";
+export { natsUsers, type GivenServers, type SupervisedServer } from "./supervisor/backing-services.ts";
 export { isReadByService, keepSecrets, readSecrets, secretsPath, withSecrets } from "./secrets.ts";
 export type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 export { repositoryPrograms } from "./supervisor/program.ts";

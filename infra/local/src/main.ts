@@ -6,14 +6,14 @@ import { readFileSync } from "node:fs";
 import { flagsAsVariable } from "@parley/chassis/settings";
 
 import type { Environment } from "./environment.ts";
-import { readState } from "./home.ts";
+import { readRunningState } from "./home.ts";
 import { channelLines, introduction, rehearsalWarning } from "./introduction.ts";
 import { ask, chat, type TerminalChat } from "./main/ask.ts";
 import { watchChannels } from "./main/channel-notices.ts";
 import { isDetached, sendToTerminal, sentToTerminal, startDetached } from "./main/detached.ts";
 import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { helpText, readOptions, type StartOptions } from "./main/options.ts";
-import { channelStates, consoleLink, report, say, serviceLineWriter } from "./main/report.ts";
+import { channelStates, consoleLink, report, print, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
 import { type Cluster, up } from "./up.ts";
 
@@ -36,8 +36,8 @@ async function startInBackground(options: StartOptions, requests: StopRequests):
   const withQuestions = await askFirst(options, requests);
   await startDetached(options.home, process.argv.slice(2), requests);
   if (withQuestions) await connectChannel(options.home, requests.first);
-  say("Parley runs in the background. Talk to it: npx parley chat");
-  say("Stop it: npx parley down");
+  print("Parley runs in the background. Talk to it: npx parley chat");
+  print("Stop it: npx parley down");
   return 0;
 }
 
@@ -56,7 +56,7 @@ function isOnTerminal(): boolean {
 
 /** Answers one message, with the cluster that runs on this home or with a temporary one. */
 async function answerOnce(options: StartOptions, text: string, requests: StopRequests): Promise<number> {
-  const running = readState(options.home);
+  const running = readRunningState(options.home);
   if (running !== null) {
     const token = readFileSync(running.tokenFile, "utf8").trim();
     process.stdout.write(`${await ask(running.httpUrl, token, text, requests.first)}\n`);
@@ -64,8 +64,8 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
   }
   const cluster = await start(options, requests, {
     httpPort: options.portChosen ? options.httpPort : 0,
-    say: (line) => slowStep.test(line) && say(line),
-    warn: say,
+    print: (line) => slowStep.test(line) && print(line),
+    warn: print,
   });
   try {
     process.stdout.write(`${await ask(cluster.httpUrl, cluster.token, text, requests.first)}\n`);
@@ -82,18 +82,18 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   const begun = performance.now();
   let opened: TerminalChat | null = null;
   // The chat owns the screen while it is open.
-  const warn = (line: string) => (opened === null ? say(line) : opened.warn(line));
+  const warn = (line: string) => (opened === null ? print(line) : opened.warn(line));
   const cluster = await start(options, requests, {
     httpPort: options.httpPort,
-    say: (line) => opened === null && say(line),
+    print: (line) => opened === null && print(line),
     warn,
     // In the background, the services' own log files are enough.
     ...(withChat || isDetached ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
-  say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+  print(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   introduce(cluster, await consoleLink(cluster));
   const states = await channelStates(cluster);
-  for (const line of [...channelLines(states), ...rehearsalWarning(cluster.model, states)]) say(line);
+  for (const line of [...channelLines(states), ...rehearsalWarning(cluster.model, states)]) print(line);
   sendToTerminal({ ready: true });
   void watchChannels(cluster, warn, requests.first);
   try {
@@ -105,7 +105,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
       keepsRunning = (await opened.ended).keepsCluster;
       opened = null;
       requests.ignoreInterrupts = false;
-      if (keepsRunning) say("The cluster goes on until Ctrl-C. Open the chat in another terminal: npx parley chat");
+      if (keepsRunning) print("The cluster goes on until Ctrl-C. Open the chat in another terminal: npx parley chat");
     }
     if (keepsRunning && !requests.first.aborted) await onceEvent(requests.first, "abort");
   } finally {
@@ -119,7 +119,7 @@ function settingsOf({ settings }: StartOptions): Environment {
   return { ...process.env, ...flagsAsVariable(settings) };
 }
 
-type Extras = Pick<Parameters<typeof up>[0], "say" | "warn" | "onServiceLine" | "httpPort">;
+type Extras = Pick<Parameters<typeof up>[0], "print" | "warn" | "onServiceLine" | "httpPort">;
 
 async function start(options: StartOptions, requests: StopRequests, extras: Extras): Promise<Cluster> {
   const { home, replicas } = options;
@@ -132,10 +132,10 @@ async function start(options: StartOptions, requests: StopRequests, extras: Extr
 }
 
 function introduce(cluster: Cluster, link: string | null): void {
-  for (const line of introduction(cluster, link)) say(line);
+  for (const line of introduction(cluster, link)) print(line);
 }
 
-/** Drains the cluster; a second request ends it at once. */
+/** Drains the cluster; a second request ends it immediately. */
 async function end(cluster: Cluster, requests: StopRequests): Promise<void> {
   requests.second.addEventListener("abort", () => void cluster.stopNow(), { once: true });
   await cluster.stop();
@@ -147,7 +147,7 @@ try {
   process.exitCode = await main();
 } catch (error) {
   if (!(error instanceof StopRequested)) report(error);
-  else if (!isDetached) say("Stopped.");
+  else if (!isDetached) print("Stopped.");
   await sentToTerminal();
   // Downloads that the failed start left behind would delay the end.
   process.exit(1);

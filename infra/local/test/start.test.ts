@@ -9,7 +9,7 @@ import { explainSettings } from "@parley/chassis";
 import { holderOf, tryLock, withLock } from "../src/lock.ts";
 import { readOptions } from "../src/main/options.ts";
 import { countStopRequests } from "../src/main/stop-requests.ts";
-import { describeModel, isModelConfigured } from "../src/environment.ts";
+import { describeModel, isModelConfigured } from "../src/configured-model.ts";
 import { Backoff } from "../src/supervisor/replica.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { folder } from "./support/folder.ts";
@@ -72,7 +72,7 @@ test("ignores Ctrl-C and still handles SIGTERM while the chat is open", () => {
   assert.equal(requests.first.aborted, true);
 });
 
-test("restarts at once, then with growing delays, and resets the delay after a long run", () => {
+test("restarts immediately, then with growing delays, and resets the delay after a long run", () => {
   const backoff = new Backoff();
   const delays = Array.from({ length: 9 }, () => backoff.nextDelayMs(50));
   assert.deepEqual(delays, [0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);

@@ -8,19 +8,19 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { readAnyState, readState, sha256 } from "../src/home.ts";
+import { readStateFile, readRunningState, sha256 } from "../src/home.ts";
 import { ask } from "../src/main/ask.ts";
 import { isAlive, nameOf, waitGone } from "../src/processes.ts";
 import { sharedCacheDir } from "../src/servers/locate.ts";
 import { up, type UpOptions } from "../src/up.ts";
-import { failingMigration, standIns } from "./stand-in/programs.ts";
+import { failingMigration, fakePrograms } from "./fake-programs/programs.ts";
 import { folder } from "./support/folder.ts";
 import { redis as redisSays } from "./support/wire.ts";
 
-const base = { serversDir: sharedCacheDir, programs: standIns } satisfies Partial<UpOptions>;
+const base = { serversDir: sharedCacheDir, programs: fakePrograms } satisfies Partial<UpOptions>;
 const never = new AbortController().signal;
 
-/** The stand-ins do not connect to these servers, so none has to run. */
+/** The fakes do not connect to these servers, so none has to run. */
 const given = {
   postgres: {
     ownerUrl: "postgres://parley_owner:x@127.0.0.1:9/parley",
@@ -50,7 +50,7 @@ test("starts with private servers, answers, and stops in order", async () => {
   );
   assert.match(await ask(two, cluster.token, "hello", never), /^channel-gateway-2 heard/);
 
-  const state = readState(home.path);
+  const state = readRunningState(home.path);
   assert.equal(state?.httpUrl, one);
   assert.equal(state?.replicas.length, 5);
   for (const file of ["state.json", "token", "lock"])
@@ -68,7 +68,7 @@ test("starts with private servers, answers, and stops in order", async () => {
     started.filter((pid) => pid !== undefined && nameOf(pid) !== null),
     [],
   );
-  assert.equal(readAnyState(home.path), null);
+  assert.equal(readStateFile(home.path), null);
   assert.equal(existsSync(join(home.path, "lock")), false);
 });
 
@@ -104,7 +104,7 @@ test("uses external servers and reports the consequences", async () => {
   using home = folder();
   const said: string[] = [];
   const environment = { DATABASE_URL: given.postgres.ownerUrl, REDIS_URL: "redis://h:1", NATS_URL: "nats://u:p@h:2" };
-  await using cluster = await up({ ...base, home: home.path, environment, say: (line) => said.push(line) });
+  await using cluster = await up({ ...base, home: home.path, environment, print: (line) => said.push(line) });
   assert.deepEqual(
     [cluster.databaseUrl, cluster.redisUrl, cluster.natsUrls.store],
     [given.postgres.ownerUrl, "redis://h:1", "nats://u:p@h:2"],
@@ -120,12 +120,12 @@ test("names the holder when a second cluster starts on the same home", async () 
     code: "home_busy",
     message: new RegExp(`in use by another Parley \\(pid ${process.pid}, since 20.*, at http://127.0.0.1:\\d+\\)`),
   });
-  assert.notEqual(readState(home.path), null);
+  assert.notEqual(readRunningState(home.path), null);
 });
 
 test("takes over the home of a killed supervisor and ends its leftover processes", async () => {
   using home = folder();
-  const script = fileURLToPath(new URL("stand-in/supervisor.ts", import.meta.url));
+  const script = fileURLToPath(new URL("fake-programs/supervisor.ts", import.meta.url));
   const dead = spawn(process.execPath, ["--conditions=@parley/source", script, home.path], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -143,12 +143,12 @@ test("takes over the home of a killed supervisor and ends its leftover processes
 
 test("fails with the service's output when the configuration is wrong, and stops everything", async () => {
   using home = folder();
-  const failed = up({ ...base, home: home.path, servers: given, env: { "agent-core": { STAND_IN: "config" } } });
+  const failed = up({ ...base, home: home.path, servers: given, env: { "agent-core": { FAKE_SERVICE: "config" } } });
   await assert.rejects(failed, {
     code: "service_failed",
     message: /agent-core-1 has an invalid configuration[\s\S]*PARLEY_COLOUR: must be green/,
   });
-  assert.equal(readAnyState(home.path), null);
+  assert.equal(readStateFile(home.path), null);
   await using again = await up({ ...base, home: home.path, servers: given });
   assert.equal(
     again.replicas().every(({ ready }) => ready),
@@ -158,7 +158,7 @@ test("fails with the service's output when the configuration is wrong, and stops
 
 test("fails after three attempts when a service cannot start", async () => {
   using home = folder();
-  const failed = up({ ...base, home: home.path, servers: given, env: { store: { STAND_IN: "crash" } } });
+  const failed = up({ ...base, home: home.path, servers: given, env: { store: { FAKE_SERVICE: "crash" } } });
   await assert.rejects(failed, {
     code: "service_failed",
     message: /store-1 exited 3 times \(exit code 1\)[\s\S]*no luck today/,
@@ -179,11 +179,11 @@ test("leaves nothing behind when the start is aborted", async () => {
     ...base,
     home: home.path,
     servers: given,
-    env: { store: { STAND_IN: "deaf" } },
+    env: { store: { FAKE_SERVICE: "deaf" } },
     signal: asked.signal,
     onServiceLine: (replica) => {
       if (!replica.startsWith("channel-gateway")) return;
-      for (const { process } of readAnyState(home.path)?.replicas ?? []) if (process !== null) pids.push(process.pid);
+      for (const { process } of readStateFile(home.path)?.replicas ?? []) if (process !== null) pids.push(process.pid);
       asked.abort(new Error("enough"));
     },
   });

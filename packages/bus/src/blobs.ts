@@ -11,7 +11,7 @@ const parallel = 2;
 /** Long, because the store reads the whole upload again before storing it. */
 const commitMs = 30_000;
 
-/** In a tool-runner: the grant of the call that the content is for; null: no call. Left out: in other services. */
+/** In a tool-runner: the grant of the call that the content is for; null: no call. Omitted: in other services. */
 type ForCall = string | null;
 
 /** Stores content in the store. Throws the store's WireError: TOO_LARGE, or INVALID_INPUT for content that it does not accept. */

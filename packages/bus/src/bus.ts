@@ -42,7 +42,7 @@ export interface RequestOptions {
   timeoutMs?: number;
   /** Time after which an idempotent request is sent again. Default 2,500. */
   attemptMs?: number;
-  /** No retries: without a responder the request fails with UNAVAILABLE at once, for callers that must check state before a retry. */
+  /** No retries: without a responder the request fails with UNAVAILABLE immediately, for callers that must check state before a retry. */
   once?: boolean;
   signal?: AbortSignal;
 }
@@ -219,7 +219,7 @@ export class Bus {
    * Resolves when the server allows all subscriptions of this role so far. Throws otherwise: the server's permissions are then of another
    * version, and requests to this role would get no reply.
    */
-  async permitted(): Promise<void> {
+  async verifyPermissions(): Promise<void> {
     await this.flush();
     const [first, ...others] = this.#denied;
     if (first === undefined) return;

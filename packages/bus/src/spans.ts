@@ -29,7 +29,7 @@ export interface SpanOptions {
   /** Default `internal`. */
   kind?: SpanKindName;
   attributes?: Attributes;
-  /** W3C traceparent of the parent span; null begins a new trace. Left out: the active span. */
+  /** W3C traceparent of the parent span; null begins a new trace. Omitted: the active span. */
   parent?: string | null;
   /** W3C traceparents of further causes; null ones are ignored. */
   links?: readonly (string | null)[];

@@ -39,7 +39,7 @@ test("request fails with UNAVAILABLE at its deadline when no server is running",
   );
 });
 
-test("request with `once` fails at once when no replica serves the subject", async () => {
+test("request with `once` fails immediately when no replica serves the subject", async () => {
   const never = new Promise<string>((resolve) => setTimeout(resolve, 10_000, "still asking").unref());
   const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 60_000, once: true });
   const unavailable = answer.catch((error: unknown) => (WireError.is(error) ? error.code : error));
@@ -160,10 +160,13 @@ test("a role cannot send requests that its permissions do not allow", async () =
 
 test("permitted names the subject when the server denies a subscription", async () => {
   const runner = await openTestBus(nats, "tool-runner", cleanup);
-  await runner.permitted();
+  await runner.verifyPermissions();
   runner.subscribe(toolAlive, {}, () => {});
   runner.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
-  await assert.rejects(runner.permitted(), /tool-runner the subscription to parley\.tool\.alive\.\* and 1 more/);
+  await assert.rejects(
+    runner.verifyPermissions(),
+    /tool-runner the subscription to parley\.tool\.alive\.\* and 1 more/,
+  );
 });
 
 test("requests survive a restart of the server", async () => {
@@ -185,7 +188,7 @@ test("requests survive a restart of the server", async () => {
   await server.stop();
 });
 
-test("drain ends at once when no server is available", { timeout: 10_000 }, async () => {
+test("drain ends immediately when no server is available", { timeout: 10_000 }, async () => {
   const dataDir = nats.dataDir.replace(/nats$/, "nats-away");
   const server = await startNats({ dataDir });
   const gone = Promise.withResolvers<void>();

@@ -16,7 +16,7 @@ export interface HealthOptions {
   /** Why the service has not started yet; null after it has. */
   startup(): string | null;
   ready(): boolean;
-  /** Why the process must be restarted, in one sentence; undefined: it works. Bounded in time. Left out: a running event loop suffices. */
+  /** Why the process must be restarted, in one sentence; undefined: it works. Bounded in time. Omitted: a running event loop suffices. */
   live?(): Promise<string | undefined>;
 }
 

@@ -88,7 +88,7 @@ export async function runService<C extends BaseConfig>(
   process.exit(0);
 }
 
-/** Resolves at the first SIGTERM, SIGINT or when the supervisor is gone; the second signal ends the process at once. */
+/** Resolves at the first SIGTERM, SIGINT or when the supervisor is gone; the second signal ends the process immediately. */
 function stopRequests(): Promise<undefined> {
   return new Promise((resolve) => {
     let stopRequested = false;

@@ -19,7 +19,7 @@ export interface Chassis {
   startup: Startup;
 }
 
-/** Objects that `runService` opens before a service starts; left out in tests that start a service directly. */
+/** Objects that `runService` opens before a service starts; omitted in tests that start a service directly. */
 export interface StartContext {
   startup: Startup;
   metrics: ServiceMetrics;
@@ -33,7 +33,7 @@ export interface RunningService {
   ready(): boolean;
   /**
    * Does a small piece of the service's real work. Rejects when the process must be restarted; not settling within three seconds counts as
-   * rejection. Left out: a running event loop suffices.
+   * rejection. Omitted: a running event loop suffices.
    */
   live?(): Promise<void>;
   metrics: ServiceMetrics;

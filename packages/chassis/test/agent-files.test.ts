@@ -98,7 +98,11 @@ for (const [what, agents, message] of [
     { "a.md": "---\npermissionMode: plan\n---\n" },
     /a\.md:\n.*unknown key "permissionMode"/,
   ],
-  ["names a tool that does not exist", { "a.md": "---\ntools: Reed\n---\n" }, /a\.md:\n.*there is no tool "Reed"/],
+  [
+    "names a tool that does not exist",
+    { "a.md": "---\ntools: Reed\n---\n", "b.md": "---\ntools: Unlike\n---\n" },
+    /a\.md:\n.*there is no tool "Reed"; did you mean "read"\? docs[^]*no tool "Unlike"; docs\/tools\.md lists/,
+  ],
   ["has a name that no profile can have", { "a.md": "---\nname: My Agent\n---\n" }, /a\.md:\n.*My Agent/],
   [
     "has the name of another one",

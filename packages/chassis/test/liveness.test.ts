@@ -36,7 +36,7 @@ test("starts no second check while one hangs, and recovers when that one ends", 
   const [first, second] = await Promise.all([live(), live()]);
   assert.match(first ?? "", /not finished its own check within 20 ms/);
   assert.equal(second, first);
-  assert.equal(await live(), first, "at once while the first check hangs");
+  assert.equal(await live(), first, "immediately while the first check hangs");
   assert.equal(checks, 1);
   hanging.resolve(undefined);
   // The ended check is cleared in a few microtasks.

@@ -1,5 +1,5 @@
 // Each page of docs/channels followed by somebody new: `channels add` with the answers that the page names, a first message, the pairing
-// code, a second message and its answer, against the platform's stand-in or a real server.
+// code, a second message and its answer, against the platform's fake or a real server.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -28,7 +28,7 @@ import { parleyOnTerminal, runParley } from "./support/parley.ts";
 
 /** A person and an account of their platform, set up as far as its page says before `channels add`. */
 interface SetUp {
-  /** Settings for the stand-in instead of the real platform, which has none of them. */
+  /** Settings for the fake instead of the real platform, which has none of them. */
   settings: Record<string, string | number | boolean>;
   /** What the command asks, in order, and what the page says to enter. */
   answers: readonly (readonly [question: RegExp, answer: string])[];

@@ -107,7 +107,7 @@ test("prints the time until a job's next run, or never or off", () => {
   assert.equal(nextText({ ...job, schedule: "every 1h", nextDue: null, lastDue: null, enabled: false }, 0), "off");
 });
 
-test("calls a job finished whose only time or number of runs is over, and leaves it out of the list", () => {
+test("calls a job finished whose only time or number of runs has passed, and leaves it out of the list", () => {
   const none = {
     nextDue: null,
     lastDue: "2026-01-15T12:00:00.000Z",

@@ -57,7 +57,7 @@ test("adds up again from a row whose height changed", () => {
   );
 });
 
-test("renders the rows on the screen at once, and all around it after some frames", () => {
+test("renders the rows on the screen immediately, and all around it after some frames", () => {
   const range = fc.record({ from: fc.nat(500), length: fc.nat(40) });
   const rangeOf = ({ from, length }: { from: number; length: number }): RowRange => ({ from, to: from + length });
   fc.assert(

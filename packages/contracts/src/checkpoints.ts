@@ -61,7 +61,7 @@ export const checkpointRewind = request({
     opId: z.uuid(),
     sessionId: z.uuid(),
     turnId: z.uuid(),
-    /** The workspace of the session. Left out: the owner's main one. */
+    /** The workspace of the session. Omitted: the owner's main one. */
     workspace: WorkspaceIdSchema.optional(),
     /** Only report the outcome for each file; change nothing. */
     dryRun: z.boolean(),

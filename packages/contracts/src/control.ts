@@ -17,7 +17,7 @@ export const controlCancel = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  doc: "Stop a session's running turn at once: abort the model stream and kill its tools. The caller sends `store.turn.cancel` first.",
+  doc: "Stop a session's running turn immediately: abort the model stream and kill its tools. The caller sends `store.turn.cancel` first.",
   input: z.object({ sessionId: z.string(), turnId: z.string().optional() }),
   output: z.object({ cancelled: z.boolean() }),
 });

@@ -14,7 +14,7 @@ const TurnFinishedEvent = z.object({
   text: z.string(),
   usage: UsageSchema,
   cost: CostSchema,
-  /** `cost` with that of the sub-agents that the turn started, so far. Left out: they cost nothing, or older versions. */
+  /** `cost` with that of the sub-agents that the turn started, so far. Omitted: they cost nothing, or older versions. */
   treeCost: CostSchema.optional(),
 });
 const CompactedEvent = z.object({
@@ -27,7 +27,7 @@ const CompactedEvent = z.object({
   strategy: z.string(),
   tokensBefore: z.number().int(),
   tokensAfter: z.number().int(),
-  /** The summary. Left out: there is none, or the event was read from the log. */
+  /** The summary. Omitted: there is none, or the event was read from the log. */
   summary: z.string().optional(),
 });
 const RewoundEvent = z.object({
@@ -56,9 +56,9 @@ const ApprovalRequestedEvent = z.object({
   reason: z.string(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
-  /** JSON text of the call's complete arguments. Left out by older versions. */
+  /** JSON text of the call's complete arguments. Omitted by older versions. */
   input: z.string().optional(),
-  /** False: an approval covers this call only, also with "always". Left out by older versions. */
+  /** False: an approval covers this call only, also with "always". Omitted by older versions. */
   mayAlways: z.boolean().optional(),
 });
 const ApprovalDecidedEvent = z.object({
@@ -82,7 +82,7 @@ const MessageEvent = z.object({
   type: z.literal("message"),
   seq: z.number().int(),
   message: MessageSchema,
-  /** Of the model call that wrote the message; zero: the provider reported none. Left out: no complete model call wrote it. */
+  /** Of the model call that wrote the message; zero: the provider reported none. Omitted: no complete model call wrote it. */
   usage: UsageSchema.optional(),
 });
 
@@ -112,7 +112,7 @@ export const ToolProgressSchema = z.object({
 export type ToolProgress = z.infer<typeof ToolProgressSchema>;
 
 const inTurn = { turnId: z.string() };
-/** Characters (UTF-16) of this attempt before `text`, so that lost and repeated deltas are noticed. Left out by older versions. */
+/** Characters (UTF-16) of this attempt before `text`, so that lost and repeated deltas are noticed. Omitted by older versions. */
 const offset = z.number().int().nonnegative().optional();
 const LiveEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("turn.started"), ...inTurn, inboxIds: z.array(z.string()), attempt: z.number().int() }),
@@ -152,7 +152,7 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     step: z.number().int(),
     /** Of the attempt that follows. */
     attempt: z.number().int(),
-    /** How often one model is tried. Left out by older versions. */
+    /** How often one model is tried. Omitted by older versions. */
     tries: z.number().int().optional(),
     delayMs: z.number(),
     reason: z.string(),
@@ -169,7 +169,7 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     sessionId: z.string(),
     profile: z.string(),
     mode: z.enum(["wait", "background"]),
-    /** Position of the sub-agent's log before this task. Left out by older versions, and after a retry. */
+    /** Position of the sub-agent's log before this task. Omitted by older versions, and after a retry. */
     afterSeq: z.number().int().optional(),
   }),
   /** Information for a person that is not an answer: a hook's message, a limit that is close. */
@@ -201,7 +201,7 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     /** The result, truncated to 2,000 characters. */
     content: z.string(),
     durationMs: z.number(),
-    /** The isolation the command ran under; left out: no command ran. */
+    /** The isolation the command ran under; omitted: no command ran. */
     isolation: z.string().optional(),
   }),
 ]);

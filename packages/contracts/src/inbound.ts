@@ -27,7 +27,7 @@ export const InboundMessageSchema = z.object({
   account: z.string().min(1),
   /** The platform's id of this message, unique within channel and account: a redelivery has the same id. */
   externalId: z.string().min(1).max(512),
-  /** The platform's id that edits and deletions name. Left out: `externalId`. */
+  /** The platform's id that edits and deletions name. Omitted: `externalId`. */
   messageId: z.string().min(1).max(512).optional(),
   /** When it was sent, by the platform's clock: ISO 8601, UTC. */
   sentAt: z.iso.datetime().optional(),
@@ -36,7 +36,7 @@ export const InboundMessageSchema = z.object({
   contact: z.object({ id: z.string(), name: z.string().optional() }),
   role: z.enum(contactRoles),
   origin: z.enum(origins),
-  /** False in a group; left out: a conversation with one person. */
+  /** False in a group; omitted: a conversation with one person. */
   direct: z.boolean().optional(),
   /** The sender forwarded it; somebody else wrote it. It is untrusted, also when the owner forwarded it. */
   forwarded: ForwardedSchema.optional(),
@@ -45,18 +45,18 @@ export const InboundMessageSchema = z.object({
   parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart, QuotePart, PendingFilePart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),
-  /** Who can answer approval questions about the tool calls it leads to. Left out: `sender`. */
+  /** Who can answer approval questions about the tool calls it leads to. Omitted: `sender`. */
   approvals: z.enum(approvalAnswerers).optional(),
-  /** How it is queued while the session is busy. Left out: it waits for its turn. */
+  /** How it is queued while the session is busy. Omitted: it waits for its turn. */
   mode: z.enum(queueModes).optional(),
   /** `coalesce`: how long it waits for further messages of the same sender on the same route, in milliseconds. */
   windowMs: z.number().int().nonnegative().optional(),
   /**
    * A caller waits for the answer to this message alone. The message becomes a turn of its own that no other input joins, and it
-   * never answers a question of another turn. Left out: false.
+   * never answers a question of another turn. Omitted: false.
    */
   exclusive: z.boolean().optional(),
-  /** With `exclusive`: what its caller requires of the answer. Left out: nothing. */
+  /** With `exclusive`: what its caller requires of the answer. Omitted: nothing. */
   answer: AnswerRequirementsSchema.optional(),
 });
 export type InboundMessage = z.infer<typeof InboundMessageSchema>;

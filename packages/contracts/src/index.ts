@@ -248,7 +248,7 @@ export type { HeartbeatSettings } from "./settings/heartbeat.ts";
 export {
   compileAnywhere,
   compileCommand,
-  compilePath,
+  compilePathPattern,
   compileText,
   escapePattern,
   type TextMatcher,

@@ -22,7 +22,7 @@ export const toolsChanged = hint({
   subject: "tool.changed",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "The tools of this tool-runner changed, or an MCP server began or ended its start. `tool.catalog` replies at once and does not wait for servers.",
+  doc: "The tools of this tool-runner changed, or an MCP server began or ended its start. `tool.catalog` replies immediately and does not wait for servers.",
   payload: z.object({ runner: z.string() }),
 });
 
@@ -97,7 +97,7 @@ export const mcpPrompts = request({
   clients: ["channel-gateway"],
   doc: "The prompts that MCP servers offer to people, sorted by server and name.",
   input: z.object({
-    /** Left out: of all servers. */
+    /** Omitted: of all servers. */
     server: z.string().optional(),
   }),
   output: z.object({
@@ -112,7 +112,7 @@ const McpToolSchema = z.object({
   tool: z.string(),
   /** The agent's name for it. */
   name: z.string(),
-  /** One line; left out by an older version. */
+  /** One line; omitted by an older version. */
   summary: z.string().optional(),
   /** A person hid it from the agent. */
   hidden: z.boolean(),
@@ -124,7 +124,7 @@ export const mcpStatus = request({
   clients: ["channel-gateway"],
   doc: "Get the status of a tool-runner's MCP servers from its current knowledge, without waiting, and the tools of one server, sorted.",
   input: z.object({
-    /** The server whose tools to list; left out: none. */
+    /** The server whose tools to list; omitted: none. */
     server: z.string().optional(),
   }),
   output: z.object({

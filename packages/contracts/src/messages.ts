@@ -48,9 +48,9 @@ export const ToolResultPart = z.object({
   sent: z.array(AttachmentSchema).optional(),
   /** Files that the call added to the session, as `attach` does: not shown to the model. */
   kept: z.array(AttachmentSchema).optional(),
-  /** The isolation the command ran under, for readers of the session, not for the model. Left out: no command ran. */
+  /** The isolation the command ran under, for readers of the session, not for the model. Omitted: no command ran. */
   isolation: z.string().max(40).optional(),
-  /** How long the call ran, in milliseconds, for readers of the session, not for the model. Left out: it did not run, or is not measured. */
+  /** How long the call ran, in milliseconds, for readers of the session, not for the model. Omitted: it did not run, or is not measured. */
   durationMs: z.number().int().nonnegative().optional(),
 });
 export const BinaryPart = z.object({
@@ -77,11 +77,11 @@ export const PendingFilePart = z.object({
 export const QuotePart = z.object({
   type: z.literal("quote"),
   text: z.string(),
-  /** The author's name as the platform shows it. Left out: unknown. */
+  /** The author's name as the platform shows it. Omitted: unknown. */
   author: z.string().max(200).optional(),
   ofAgent: z.boolean().optional(),
   ofSender: z.boolean().optional(),
-  /** Somebody wrote it earlier in the group, without mentioning the agent. Left out: the message replies to it. */
+  /** Somebody wrote it earlier in the group, without mentioning the agent. Omitted: the message replies to it. */
   earlier: z.boolean().optional(),
 });
 /** A content block of a provider that Parley stores and returns without understanding it. */
@@ -90,7 +90,7 @@ const FinishPart = z.object({
   type: z.literal("finish"),
   /** The provider's stop reason, or `cancelled`. */
   reason: z.string(),
-  /** The stop sequence that the model reached. Left out: none, or the provider did not report which. */
+  /** The stop sequence that the model reached. Omitted: none, or the provider did not report which. */
   stopSequence: z.string().optional(),
   /** ISO 8601, UTC. */
   at: z.string(),
@@ -114,7 +114,7 @@ export type ToolResult = z.infer<typeof ToolResultPart>;
 const messageRoles = ["user", "assistant", "tool"] as const;
 export type MessageRole = (typeof messageRoles)[number];
 
-/** A forwarded message: `from` is the name of the original author as the platform shows it; left out: unknown. */
+/** A forwarded message: `from` is the name of the original author as the platform shows it; omitted: unknown. */
 export const ForwardedSchema = z.object({ from: z.string().max(200).optional() });
 
 /** Who sent a message, and where. */
@@ -125,15 +125,15 @@ export const SenderSchema = z.object({
   contact: z.object({ id: z.string(), name: z.string().optional() }),
   role: z.enum(contactRoles),
   origin: z.enum(origins),
-  /** False in a group; left out: a conversation with one person. */
+  /** False in a group; omitted: a conversation with one person. */
   direct: z.boolean().optional(),
-  /** The text is, or may be, derived from untrusted content. Left out: `origin`, `role` and `forwarded` decide. */
+  /** The text is, or may be, derived from untrusted content. Omitted: `origin`, `role` and `forwarded` decide. */
   tainted: z.boolean().optional(),
   /** The sender forwarded the message; somebody else wrote it. */
   forwarded: ForwardedSchema.optional(),
   /** The text was recognized from speech of a voice session. */
   spoken: z.literal(true).optional(),
-  /** Who can answer approval questions about the tool calls of its turn. Left out: `sender`. */
+  /** Who can answer approval questions about the tool calls of its turn. Omitted: `sender`. */
   approvals: z.enum(approvalAnswerers).optional(),
   /** What the caller requires of the answer. Messages of the log leave it out. */
   answer: AnswerRequirementsSchema.optional(),
@@ -148,14 +148,14 @@ export const MessageSchema = z.object({
   parts: z.array(PartSchema),
   /** The model that wrote an assistant message. */
   model: z.string().nullable(),
-  /** Sender of a user message; left out for messages that the loop itself adds. */
+  /** Sender of a user message; omitted for messages that the loop itself adds. */
   from: SenderSchema.optional(),
   /**
-   * The content is, or may be, derived from untrusted content; once set it is never cleared. Left out: the sender, the parts and the
+   * The content is, or may be, derived from untrusted content; once set it is never cleared. Omitted: the sender, the parts and the
    * effects of the tools decide (older messages, and messages without untrusted content).
    */
   tainted: z.boolean().optional(),
-  /** When the sender sent it, by the platform's clock. Left out: the platform reported none. ISO 8601, UTC. */
+  /** When the sender sent it, by the platform's clock. Omitted: the platform reported none. ISO 8601, UTC. */
   sentAt: z.string().optional(),
   /** ISO 8601, UTC. */
   createdAt: z.string(),

@@ -27,7 +27,7 @@ export function compileAnywhere(pattern: string): TextMatcher {
 }
 
 /** Matches the names of a path, relative to the workspace. */
-export function compilePath(pattern: string): (names: readonly string[]) => boolean {
+export function compilePathPattern(pattern: string): (names: readonly string[]) => boolean {
   const segments = pattern.split("/").filter((each) => each !== "" && each !== ".");
   const tokens = segments.map((segment) => (segment === "**" ? "any" : compileText(segment)));
   return (names) => matchAll(tokens, names);

@@ -13,7 +13,7 @@ const ProgramAgentSchema = z.object({
   description: z.string().min(1).max(2_000),
   /** Its instructions. */
   prompt: z.string().max(20_000),
-  /** Left out: those of the agent that starts it. */
+  /** Omitted: those of the agent that starts it. */
   tools: ToolNames.optional(),
   disallowedTools: ToolNames.optional(),
   model: z.string().min(1).max(200).optional(),

@@ -11,7 +11,7 @@ const ProgramToolSchema = z.object({
   description: z.string().max(4_000),
   /** JSON Schema of the arguments; its root is an object. */
   inputSchema: z.record(z.string(), z.unknown()),
-  /** Hints of the program about its tool, as of MCP. Left out: false. */
+  /** Hints of the program about its tool, as of MCP. Omitted: false. */
   readOnly: z.boolean().optional(),
   destructive: z.boolean().optional(),
   /** Its results contain what others wrote, such as web pages or mail. */

@@ -41,7 +41,7 @@ const ToolDescriptorSchema = z.object({
   description: z.string(),
   /** JSON Schema of the arguments; its root is an object. */
   inputSchema: z.record(z.string(), z.unknown()),
-  /** Example arguments; each matches `inputSchema`. Left out: a third-party tool without examples. */
+  /** Example arguments; each matches `inputSchema`. Omitted: a third-party tool without examples. */
   examples: z.array(z.record(z.string(), z.unknown())).min(1).max(3).optional(),
   /** Models often get its arguments wrong: the definition in the prompt includes the examples. */
   showExamples: z.boolean().optional(),
@@ -57,7 +57,7 @@ const ToolDescriptorSchema = z.object({
   resource: z.object({ kind: z.enum(["path", "process", "none"]), argument: z.string().optional() }),
   /** Wall-clock time after which the tool is stopped. */
   timeoutMs: z.number().int().positive(),
-  /** Additional time for a call that waits for people's answers; left out: it asks no questions. */
+  /** Additional time for a call that waits for people's answers; omitted: it asks no questions. */
   asksMs: z.number().int().nonnegative().optional(),
 });
 export type ToolDescriptor = z.infer<typeof ToolDescriptorSchema>;
@@ -74,9 +74,9 @@ export const toolCatalog = request({
     isolation: z.string(),
     /** `containment` is not `none`. Kept for readers of an older version. */
     contained: z.boolean(),
-    /** Left out by an older version: `container` where `contained`, else `none`. */
+    /** Omitted by an older version: `container` where `contained`, else `none`. */
     containment: z.enum(containments).optional(),
-    /** Status of the replying replica's MCP servers; left out: none is configured. */
+    /** Status of the replying replica's MCP servers; omitted: none is configured. */
     mcp: z.array(McpServerStatusSchema).optional(),
   }),
 });
@@ -115,21 +115,21 @@ export const toolCall = request({
     epoch: z.number().int(),
     sessionId: z.string(),
     turnId: z.string(),
-    /** The user's turn that a sub-agent works for; left out: this one. File checkpoints belong to it. */
+    /** The user's turn that a sub-agent works for; omitted: this one. File checkpoints belong to it. */
     rootTurnId: z.string().optional(),
-    /** The audience of the conversation: only the owner's conversations may use the agent's memory of the owner. Left out: the owner's. */
+    /** The audience of the conversation: only the owner's conversations may use the agent's memory of the owner. Omitted: the owner's. */
     audience: z.enum(["owner", "others"]).optional(),
-    /** Role of the sender of the root turn. Left out: the owner's. Only the owner's turns may use command secrets. */
+    /** Role of the sender of the root turn. Omitted: the owner's. Only the owner's turns may use command secrets. */
     role: z.enum(contactRoles).optional(),
-    /** The workspace of the call: an opaque id for people other than the owner, or that of a named folder. Left out: the owner's main one. */
+    /** The workspace of the call: an opaque id for people other than the owner, or that of a named folder. Omitted: the owner's main one. */
     workspace: WorkspaceIdSchema.optional(),
     /** The turn has read untrusted content; everything it writes is marked. */
     tainted: z.boolean().optional(),
-    /** The rights of the call, see `Grant`; the fields above are for the runner's own behaviour only. Left out by a leader of an older version: the call is refused with UNAVAILABLE. */
+    /** The rights of the call, see `Grant`; the fields above are for the runner's own behaviour only. Omitted by a leader of an older version: the call is refused with UNAVAILABLE. */
     grant: GrantToken.optional(),
-    /** Later calls of the step start after this one, so a command does not move to the background unless the call asks for it. Left out: false. */
+    /** Later calls of the step start after this one, so a command does not move to the background unless the call asks for it. Omitted: false. */
     callsFollow: z.boolean().optional(),
-    /** Minimum isolation of a command; with less the call is refused. Left out: the runner's settings apply. */
+    /** Minimum isolation of a command; with less the call is refused. Omitted: the runner's settings apply. */
     minIsolation: z.enum(isolationLevels).optional(),
     /**
      * Path patterns that this call may not access, from deny rules about files. They are checked against the resolved path, after
@@ -145,11 +145,11 @@ export const toolCall = request({
     timeoutMs: z.number().int().positive(),
     /** Maximum size of the result as encoded JSON, so that all results of one step fit in one bus message. */
     maxResultBytes: z.number().int().positive(),
-    /** Maximum characters of the result's content that are shown. Left out: about 60,000. */
+    /** Maximum characters of the result's content that are shown. Omitted: about 60,000. */
     maxResultCharacters: z.number().int().positive().optional(),
     /**
      * A result of a `pure` call of at most this many bytes as encoded JSON is returned without being settled: the caller settles it
-     * with its next commit, and after a crash before that the call runs again. Left out: the runner settles every result.
+     * with its next commit, and after a crash before that the call runs again. Omitted: the runner settles every result.
      */
     unsettledBytes: z.number().int().positive().optional(),
   }),
@@ -195,7 +195,7 @@ export const toolCancel = event({
   payload: z.object({ epoch: z.number().int(), turnId: z.string(), n: z.number().int() }),
 });
 
-/** The person whose processes are visible; left out: all processes, for the owner. */
+/** The person whose processes are visible; omitted: all processes, for the owner. */
 const ProcessScope = z.string().optional();
 
 const ProcessQuestionSchema = z.object({

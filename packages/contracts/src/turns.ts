@@ -72,13 +72,13 @@ const ApprovalRefSchema = z.object({
   always: z.boolean(),
   /** Who decided, for the model and the log. */
   decidedBy: z.string().nullable(),
-  /** JSON text of an object: the arguments the call is allowed with. Left out: its own. */
+  /** JSON text of an object: the arguments the call is allowed with. Omitted: its own. */
   updatedInput: z.string().optional(),
   /** The reason of a denial, for the model. */
   message: z.string().optional(),
   /** The denial also ends the turn. */
   interrupt: z.boolean().optional(),
-  /** Left out: an older agent-core requested the approval. */
+  /** Omitted: an older agent-core requested the approval. */
   authorization: AuthorizationSchema.optional(),
 });
 
@@ -86,9 +86,9 @@ const ApprovalRefSchema = z.object({
 export const HookOutcomeSchema = z.object({
   /** Notes of the hooks for the model, after the result. */
   notes: z.array(z.string()),
-  /** The call ends the turn without an answer. Left out: it does not. */
+  /** The call ends the turn without an answer. Omitted: it does not. */
   sleeps: z.boolean().optional(),
-  /** The hooks end the turn with this text. Left out: they do not. */
+  /** The hooks end the turn with this text. Omitted: they do not. */
   stop: z.string().optional(),
 });
 export type HookOutcome = z.infer<typeof HookOutcomeSchema>;
@@ -108,9 +108,9 @@ export const ToolStepSchema = z.object({
   /** The tool-runner replica that claimed it. */
   runner: z.string().nullable(),
   startedAt: z.string().nullable(),
-  /** The newest approval request for this call; left out: none. */
+  /** The newest approval request for this call; omitted: none. */
   approval: ApprovalRefSchema.optional(),
-  /** The hooks on the result have run, and `result` is what they returned; left out: they have not run, or nothing is to be kept. */
+  /** The hooks on the result have run, and `result` is what they returned; omitted: they have not run, or nothing is to be kept. */
   hookOutcome: HookOutcomeSchema.optional(),
 });
 export type ToolStep = z.infer<typeof ToolStepSchema>;
@@ -133,7 +133,7 @@ export const FallbackModelsSchema = z.array(z.string().min(1).max(200)).min(1).m
 /** Overrides for one session; the settings apply to absent fields. */
 export const SessionOverridesSchema = z.object({
   model: z.string().optional(),
-  /** Models that replace it in this order when it fails; left out: those of the settings, unless `model` is set. */
+  /** Models that replace it in this order when it fails; omitted: those of the settings, unless `model` is set. */
   fallbackModels: FallbackModelsSchema.optional(),
   effort: z.enum(efforts).optional(),
   permissionMode: z.enum(permissionModes).optional(),
@@ -149,7 +149,7 @@ export const SessionOverridesSchema = z.object({
   /** Limits of each turn, in addition to those of the settings: model calls, and cost in millionths of a US dollar. */
   maxModelCalls: z.number().int().positive().optional(),
   maxCostMicros: z.number().int().positive().optional(),
-  /** The name in `[workspace.folders]` of the folder that the session works in; left out: the workspace. Fixed with the first message. */
+  /** The name in `[workspace.folders]` of the folder that the session works in; omitted: the workspace. Fixed with the first message. */
   workspace: z.string().optional(),
   /** Why SessionStart hooks must run before the next turn, in addition to its first one. Removed when they have run; summaries leave it out. */
   start: z.enum(["clear", "resume", "fork"]).optional(),
@@ -186,20 +186,20 @@ export const ClaimedTurnSchema = z.object({
   inboxIds: z.array(z.string()),
   /** Trust of the turn's input; only input of equal trust joins it. */
   trust: TrustLevelSchema,
-  /** Its caller waits for the answer to one message: no input joins. Left out: false. */
+  /** Its caller waits for the answer to one message: no input joins. Omitted: false. */
   exclusive: z.boolean().optional(),
-  /** What that caller requires of the answer. Left out: nothing. */
+  /** What that caller requires of the answer. Omitted: nothing. */
   answer: AnswerRequirementsSchema.optional(),
   /** The root turn of the agent tree; for a user's turn, the turn itself. */
   root: z.object({
     turnId: z.string(),
     trust: TrustLevelSchema,
     replyTo: ReplyAddressSchema.nullable(),
-    /** The name of the webhook that sent all input of that turn; left out: it came from elsewhere, or from several. */
+    /** The name of the webhook that sent all input of that turn; omitted: it came from elsewhere, or from several. */
     webhook: z.string().optional(),
-    /** Key of that turn's session; left out by an older store. */
+    /** Key of that turn's session; omitted by an older store. */
     sessionKey: z.string().optional(),
-    /** Who can answer its approval questions. Left out: `sender`. */
+    /** Who can answer its approval questions. Omitted: `sender`. */
     approvals: z.enum(approvalAnswerers).optional(),
   }),
   /** The call in another session's turn that started this turn; null: none. */
@@ -208,13 +208,13 @@ export const ClaimedTurnSchema = z.object({
   cost: CostSchema,
   /** Cost of the whole tree below `root`, including this turn. */
   treeCost: CostSchema,
-  /** What the session had used before this turn, with its sub-agents; left out: not requested. */
+  /** What the session had used before this turn, with its sub-agents; omitted: not requested. */
   earlier: z
     .object({ costMicros: z.number().int().nonnegative(), modelCalls: z.number().int().nonnegative() })
     .optional(),
   /** W3C trace context of the request that began it; null without tracing. */
   trace: z.string().nullable(),
-  /** Permission rules from approvals in this turn, valid until its end; left out: none. */
+  /** Permission rules from approvals in this turn, valid until its end; omitted: none. */
   granted: z.array(z.string()).optional(),
   /** How often this turn has been claimed, including this claim. */
   attempt: z.number().int(),
@@ -251,7 +251,7 @@ export const SessionSummarySchema = z.object({
   sessionId: z.string(),
   key: z.string(),
   title: z.string().nullable(),
-  /** The title comes from untrusted content or was set in a tainted turn. Left out: it does not. */
+  /** The title comes from untrusted content or was set in a tainted turn. Omitted: it does not. */
   titleTainted: z.boolean().optional(),
   status: z.enum(["active", "archived"]),
   /** The session whose agent started this one. */
@@ -269,7 +269,7 @@ export const SessionSummarySchema = z.object({
   runningTurnId: z.string().nullable(),
   /** The running turn waits for somebody: an approval, a sub-agent. */
   parked: z.boolean(),
-  /** The agent's to-do list; left out: empty. */
+  /** The agent's to-do list; omitted: empty. */
   todos: z.array(TodoSchema).optional(),
   createdAt: z.string(),
   updatedAt: z.string(),

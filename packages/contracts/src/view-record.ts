@@ -14,16 +14,16 @@ export const ViewRecordSchema = z.object({
   lastRequest: z.string().nullable(),
   /** Tool results before this position are shown as a placeholder; 0: none. */
   clearedBefore: z.number().int().nonnegative(),
-  /** Longer tool results are shown as their beginning and end, with this many characters in total; left out: in full. */
+  /** Longer tool results are shown as their beginning and end, with this many characters in total; omitted: in full. */
   maxResultChars: z.number().int().positive().optional(),
   /**
    * First position of the log that did not exist when the record was made. Reasoning before it is bound by its signature to a
-   * prompt that is no longer sent, so it is not shown; left out: 0.
+   * prompt that is no longer sent, so it is not shown; omitted: 0.
    */
   madeAtSeq: z.number().int().nonnegative().optional(),
-  /** The open to-do items when the record was made, one line per item; left out: none. */
+  /** The open to-do items when the record was made, one line per item; omitted: none. */
   todos: z.string().optional(),
-  /** The model was shown tainted content when the record was made, so that what the record shows is tainted. Left out: it was not. */
+  /** The model was shown tainted content when the record was made, so that what the record shows is tainted. Omitted: it was not. */
   tainted: z.boolean().optional(),
   trigger: z.string(),
   strategy: z.string(),

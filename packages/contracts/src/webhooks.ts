@@ -1,14 +1,15 @@
-// How senders of webhooks prove who they are, and which header names a delivery, as data. The gateway verifies by it, and `parley webhooks
-// test` signs by it.
+// How each sender of webhooks authenticates a delivery, and which headers contain the delivery's id. The gateway verifies deliveries by
+// these schemes, and `parley webhooks test` signs by them.
 
 /**
+ * The value of the header.
  * `hmac_hex`: the hex HMAC-SHA256 with the secret as key, with or without `sha256=`. `hmac_base64`: a list of `v1,<base64>`.
  * `secret`: the secret itself. `bearer`: `Bearer <secret>`.
  */
 type WebhookProof = "hmac_hex" | "hmac_base64" | "secret" | "bearer";
 
 export interface WebhookScheme {
-  /** For people. */
+  /** The name in texts for people. */
   title: string;
   proof: WebhookProof;
   /** The header with the proof. */
@@ -17,11 +18,14 @@ export interface WebhookScheme {
   signs: "body" | "id_timestamp_body";
   /** The header with the Unix time in seconds that is signed. */
   timestampHeader?: string;
-  /** Headers with the delivery's id; the first that is present counts. Without any the id follows from the body. */
+  /** Headers that may contain the delivery's id; the first one present is used. If none is present, the id is derived from the body. */
   ids: readonly string[];
-  /** Bodies contain times and ids of their events, and the delivery's id is not signed: the same body soon after is a replay. */
+  /**
+   * The sender never sends the same body for two events, because bodies contain times and ids. A repeated body is then a replay, although
+   * its delivery id, which is not signed, may differ.
+   */
   uniqueBodies?: boolean;
-  /** How the sender is set up, in order. `<url>` and `<secret>` are replaced. */
+  /** Steps that set up the sender. `<url>` and `<secret>` are placeholders. */
   setUp: readonly string[];
 }
 
@@ -49,7 +53,7 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
     ids: ["x-webhook-id"],
     setUp: [
       "Send POST requests to <url>.",
-      "Set X-Webhook-Signature to `sha256=` and the hex HMAC-SHA256 of the body, with <secret> as key. Set X-Webhook-Id to an id that a repetition keeps, if there is one.",
+      "Set X-Webhook-Signature to `sha256=` and the hex HMAC-SHA256 of the body, with <secret> as key. If your program has an id for the delivery that stays the same when it is sent again, set X-Webhook-Id to it.",
     ],
   },
   github: {
@@ -62,7 +66,7 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
     setUp: [
       "Open *Settings > Webhooks > Add webhook* of the repository or organization.",
       "Payload URL: <url>. Content type: application/json. Secret: <secret>.",
-      "Choose the events and save. GitHub sends a `ping` at once.",
+      "Choose the events and save. GitHub then sends a `ping`.",
     ],
   },
   gitlab: {
@@ -112,5 +116,8 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   },
 };
 
-/** How the body of a delivery becomes a message. */
+/**
+ * What the agent receives: `event`: the relevant fields of a known sender's event, otherwise as `json`; `json`: the body as formatted JSON; `text`: the body
+ * as it is.
+ */
 export const webhookFormats = ["event", "json", "text"] as const;

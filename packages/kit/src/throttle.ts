@@ -7,7 +7,7 @@ export interface Throttled<T> {
   close(): void;
 }
 
-/** Passes the first value on at once, and the newest one of each following interval at its end. */
+/** Passes the first value on immediately, and the newest one of each following interval at its end. */
 export function throttle<T>(intervalMs: number, emit: (value: T) => void): Throttled<T> {
   let held: { value: T } | undefined;
   let timer: NodeJS.Timeout | undefined;

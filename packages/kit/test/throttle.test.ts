@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { throttle } from "@parley/kit";
 
-test("throttle passes the first value on at once and the newest one per interval", (context) => {
+test("throttle passes the first value on immediately and the newest one per interval", (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const passed: number[] = [];
   const values = throttle<number>(50, (value) => passed.push(value));

@@ -248,7 +248,7 @@ export class SdkMessages {
   }
 }
 
-/** All messages of a run at once. */
+/** All messages of a run that has ended. */
 export function sdkMessages(init: SdkInit, events: readonly TimedEvent[], options: SdkOptions): SdkMessage[] {
   const stream = new SdkMessages(init, options);
   return [...stream.begin(), ...events.flatMap(({ event, atMs }) => stream.event(event, atMs))];

@@ -68,7 +68,7 @@ export class PartialMessages {
     this.#open = false;
   }
 
-  /** Completes the message of a committed reply. Its tool calls come at once: the live events do not contain their arguments. */
+  /** Completes the message of a committed reply. Each of its tool calls is one delta, because live events do not contain the arguments. */
   commit({ id, model, content, stop, usage }: CommittedReply): StreamEvent[] {
     this.#doneStep = this.#step;
     const calls = content.filter((block) => block.type === "tool_use");

@@ -140,7 +140,7 @@ type SystemBody =
   | {
       subtype: "task_notification";
       task_id: string;
-      /** Left out: the tool call belongs to an earlier run. */
+      /** Omitted: the tool call belongs to an earlier run. */
       tool_use_id?: string;
       status: "completed" | "failed";
       /** Always empty: the whole report is in `summary`. */

@@ -36,7 +36,7 @@ interface Stream {
 interface Subagent {
   /** Its session. */
   id: string;
-  /** Left out: it was started before this client connected. */
+  /** Omitted: it was started before this client connected. */
   profile?: string;
 }
 

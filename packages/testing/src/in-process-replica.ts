@@ -25,7 +25,7 @@ const lease = {
   silentMs: 1_500,
 };
 
-/** It cannot be killed at once, so it may close also when the cluster stops without a drain. */
+/** It cannot be killed immediately, so it may close also when the cluster stops without a drain. */
 const hurriedCloseMs = 10_000;
 
 /** Starts the service of `options.entry` from its `config.ts` and `service.ts`. Its log is written only with PARLEY_TEST_LOGS. */

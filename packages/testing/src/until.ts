@@ -1,7 +1,7 @@
 // Waits of tests. They share one limit, which only ends a wait for something that never comes.
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The awaited event ends a wait at once, so a generous limit costs nothing; a busy machine may need seconds for what takes milliseconds. */
+/** The awaited event ends a wait immediately, so a generous limit costs nothing; a busy machine may need seconds for what takes milliseconds. */
 const hangMs = 60_000;
 /**
  * The pause between two requests, in milliseconds: a wait without pauses takes the processor from what it waits for. It grows with the

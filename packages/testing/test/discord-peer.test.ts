@@ -1,4 +1,4 @@
-// The stand-in for Discord is held to what discord.js expects, which was not written for it.
+// The fake of Discord is held to what discord.js expects, which was not written for it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
@@ -67,7 +67,7 @@ function restFor(peer: DiscordPeer): REST {
   return new REST({ api: `http://127.0.0.1:${peer.port}/api`, version: "10", retries: 0 }).setToken(peer.token);
 }
 
-describe("the stand-in for Discord, used by discord.js", { concurrency: true }, () => {
+describe("the fake of Discord, used by discord.js", { concurrency: true }, () => {
   test("receives messages, replies to them and edits the reply", async () => {
     await using peer = await startDiscordPeer();
     await using bot = await readyClient(peer);

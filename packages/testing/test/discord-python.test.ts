@@ -1,4 +1,4 @@
-// The stand-in for Discord is held to what discord.py of Debian expects, a second client that was not written for it.
+// The fake of Discord is held to what discord.py of Debian expects, a second client that was not written for it.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// The stand-in for a signal-cli daemon is held to what the real daemon answers to the same requests.
+// The fake of a signal-cli daemon is held to what the real daemon answers to the same requests.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { LocalError } from "@parley/local";
@@ -94,7 +94,7 @@ async function openEvents(url: string): Promise<{ status: number; contentType: s
   return { status: response.status, contentType: response.headers.get("content-type") };
 }
 
-describe("the Signal stand-in and signal-cli", () => {
+describe("the Signal fake and signal-cli", () => {
   let real: SignalCliDaemon | null = null;
   let missing = "";
   let peer: SignalPeer;
@@ -124,7 +124,7 @@ describe("the Signal stand-in and signal-cli", () => {
   });
 });
 
-describe("the Signal stand-in", () => {
+describe("the Signal fake", () => {
   const send = async (peer: SignalPeer, params: object) => {
     const { body } = await ask(peer.url, call("send", { account: peer.number, ...params }));
     return body as { result?: { timestamp: number }; error?: { code: number; message: string } };

@@ -1,4 +1,4 @@
-// The stand-in for Slack is held to what the vendor's own framework expects.
+// The fake of Slack is held to what the vendor's own framework expects.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Server } from "node:http";

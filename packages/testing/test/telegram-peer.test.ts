@@ -1,4 +1,4 @@
-// The stand-in for Telegram is held to what a client expects that was not written for it.
+// The fake of Telegram is held to what a client expects that was not written for it.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { once } from "node:events";

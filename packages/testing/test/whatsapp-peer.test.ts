@@ -1,4 +1,4 @@
-// The stand-in for WhatsApp is held to what two clients expect that were not written for it.
+// The fake of WhatsApp is held to what two clients expect that were not written for it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -226,7 +226,7 @@ test("a button of whatsapp-api-js is pressed, and limits of texts and buttons ho
   assert.equal(await raw({ type: "poll", poll: {} }), 131051);
 });
 
-test("a message outside of the window needs a template, and fails at once or by a status", async () => {
+test("a message outside of the window needs a template, and fails immediately or by a status", async () => {
   await using peer = await startWhatsAppPeer();
   const api = apiFor(peer);
   const failed: unknown[] = [];

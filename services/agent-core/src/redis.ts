@@ -87,7 +87,7 @@ export class RedisState {
     return this.#problem;
   }
 
-  reached(): void {
+  connected(): void {
     this.#problem = null;
     this.#metrics.set("parley_redis_connected", 1);
   }

@@ -97,10 +97,10 @@ export async function start(
       ...(redisState.problem === null ? {} : { redisProblem: redisState.problem }),
     },
   }));
-  await bus.permitted();
+  await bus.verifyPermissions();
   // A standby without Redis can never lead, so it must not replace a working replica.
   await waitForRedis(config.redis, startup);
-  redisState.reached();
+  redisState.connected();
   started = true;
   // A new leader starts its first turn sooner when its model's client is loaded.
   void provider.prepare();

@@ -131,7 +131,7 @@ describe("the model of a turn", () => {
     assert.equal((await call(chainOf(first, second).turn)).model, "a");
   });
 
-  test("switches at once when the required delay exceeds the cap and skips the model that long", async () => {
+  test("switches immediately when the required delay exceeds the cap and skips the model that long", async () => {
     const clock = new Clock();
     const [first, second] = [model("a", clock), model("b", clock)];
     first.failures.push(failing("rate_limit", 90_000));
@@ -157,7 +157,7 @@ describe("the model of a turn", () => {
   });
 
   // design: 003.11b
-  test("switches at once when the account's limit is reached or the model is unknown, and avoids it", async () => {
+  test("switches immediately when the account's limit is reached or the model is unknown, and avoids it", async () => {
     for (const failure of ["spend_limit", "unknown_model"] as const) {
       const [first, second] = [model("a"), model("b")];
       first.failures.push(failing(failure));

@@ -77,14 +77,14 @@ describe("the Redis user of agent-core", () => {
     lock.connect();
     await waitUntil(() =>
       lock
-        .take("a")
+        .acquire("a")
         .then(() => true)
         .catch(() => false),
     );
     assert.equal(await lock.renew("a"), true);
-    assert.equal(await lock.replace("a", "b"), true);
+    assert.equal(await lock.takeOver("a", "b"), true);
     await lock.release("b");
-    assert.equal(await lock.take("c"), "c");
+    assert.equal(await lock.acquire("c"), "c");
 
     assert.deepEqual(await admin.acl("LOG"), [], "Redis refused a command of the queue or the lock");
   });

@@ -64,7 +64,7 @@ describe("the rehearsal model", () => {
     assert.equal(rehearse(requestOf("say: x\nusage: unknown")).usage, null);
   });
 
-  test("ends a pause at once with the signal's reason when stopped", async () => {
+  test("ends a pause immediately with the signal's reason when stopped", async () => {
     const stop = new AbortController();
     const reason = new Error("stopped");
     const on = { ...deaf, alive: () => stop.abort(reason) };

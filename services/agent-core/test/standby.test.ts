@@ -35,7 +35,7 @@ describe("taking over", () => {
     assert.equal(mayTakeOver({ ...seen, heldSince: 8_500 }, self, times), true);
   });
 
-  test("takes a released lock and one of a previous instance of this replica at once", () => {
+  test("takes a released lock and one of a previous instance of this replica immediately", () => {
     const seen = { now: 10_000, heldSince: 10_000, lastAnswerAt: 10_000, absent: undefined };
     assert.equal(mayTakeOver({ ...seen, holder: "b/1", released: "b/1" }, self, times), true);
     assert.equal(mayTakeOver({ ...seen, holder: "a/1", released: undefined }, self, times), true);

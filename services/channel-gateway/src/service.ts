@@ -136,7 +136,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
       ...states.details(),
     },
   }));
-  await bus.permitted();
+  await bus.verifyPermissions();
 
   return {
     httpPort: listener.port,

@@ -1,4 +1,4 @@
-// Accounts that are added, changed and removed while two gateways run, with a real store and the stand-in of a platform.
+// Accounts that are added, changed and removed while two gateways run, with a real store and the fake of a platform.
 import assert from "node:assert/strict";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -75,7 +75,7 @@ describe("accounts and people", () => {
     type Line = OutputOf<typeof accountLogs>["lines"][number];
     const path = "/api/channels/telegram/wrong/logs";
     const logs = async (query = "") => (await one.json<{ lines: Line[] }>(`${path}${query}`)).lines;
-    // Each gateway reports the refused account when it has tried the token, or the missing secret at once.
+    // Each gateway reports the refused account when it has tried the token, or the missing secret immediately.
     const lines = await pollUntil(async () => {
       const found = await logs();
       return found.length > 0 && found;

@@ -8,7 +8,7 @@ import { Client } from "pg";
 import { Platform } from "./support/platform.ts";
 import { startGatewayStack } from "./support/stack.ts";
 
-test("sends a text at once when the claim that took it was repeated before its response", async () => {
+test("sends a text immediately when the claim that took it was repeated before its response", async () => {
   await using stack = await startGatewayStack();
   const bus = await stack.stack.bus("channel-gateway");
   const address = { channel: "test", account: "late", conversation: "1" };

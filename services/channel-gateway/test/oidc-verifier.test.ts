@@ -141,7 +141,7 @@ test("requires expiry, subject, issuer and audience, and accepts clocks that dif
     assert.equal(await accepted(given), wanted, JSON.stringify(given));
 });
 
-test("follows the provider's keys: a new one at once, a removed one within ten minutes, and no fetch per forged token", async () => {
+test("follows the provider's keys: a new one immediately, a removed one within ten minutes, and no fetch per forged token", async () => {
   const oidc = verifier();
   assert.ok((await oidc.find(await sign())) !== null);
   const second = await newPair("second");

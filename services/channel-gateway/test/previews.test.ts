@@ -1,4 +1,4 @@
-// Previews on a real store, with Telegram's stand-in: an answer is shown while it is written and is one message at the end, also when the
+// Previews on a real store, with Telegram's fake: an answer is shown while it is written and is one message at the end, also when the
 // gateway that shows it is killed.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";

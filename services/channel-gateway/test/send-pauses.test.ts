@@ -55,7 +55,7 @@ describe("send pauses", () => {
     const [limitedSender, otherSender] = [first.guard(one), second.guard(two)];
 
     await limitedSender.send(partTo("x"), signal);
-    assert.ok(first.waitMs("x") > 0, "its own replica knows at once");
+    assert.ok(first.waitMs("x") > 0, "its own replica knows immediately");
     await pollUntil(async () => second.waitMs("x") > 0, "the other replica knows");
     const held = await otherSender.send(partTo("x"), signal);
     assert.ok(held.state === "retry" && held.held === true && held.afterMs > 50_000);

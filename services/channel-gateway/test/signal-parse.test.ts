@@ -150,7 +150,7 @@ describe("a received Signal message", () => {
       ],
     );
     assert.deepEqual(JSON.parse(draft.files?.[1]?.handle ?? ""), { id: "c", recipient: ann.sourceUuid });
-    assert.equal(draft.text, 'look\n[the video "trip.mp4" is left out: it is larger than 8.0 MiB]');
+    assert.equal(draft.text, 'look\n[the video "trip.mp4" is omitted: it is larger than 8.0 MiB]');
     const inGroup = draftOf(received({ attachments, groupInfo }));
     assert.deepEqual(JSON.parse(inGroup.files?.[0]?.handle ?? ""), { id: "a.jpg", groupId });
   });

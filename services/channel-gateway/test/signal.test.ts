@@ -1,4 +1,4 @@
-// The Signal adapter against the stand-in, as a daemon at an address and as a program that the adapter starts, and against a real signal-cli
+// The Signal adapter against the fake, as a daemon at an address and as a program that the adapter starts, and against a real signal-cli
 // for what that shows without an account.
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
@@ -430,7 +430,7 @@ describe("a broken event stream of Signal", () => {
 });
 
 describe("a Signal daemon that the gateway starts", () => {
-  /** A signal-cli of the stand-in, its data folder, and a port for it. */
+  /** A signal-cli of the fake, its data folder, and a port for it. */
   async function program(cleanup: Cleanup, registered: boolean) {
     const folder = await temporaryFolder(cleanup);
     const entry = new URL("../../../packages/testing/src/peers/signal/program.ts", import.meta.url).pathname;

@@ -30,11 +30,11 @@ const awayCodes: ReadonlySet<string> = new Set([
 ]);
 
 export interface MigrateOptions {
-  /** The folder of the files; left out: those of this build. */
+  /** The folder of the files; omitted: those of this build. */
   folder?: string;
-  /** Waits while PostgreSQL cannot be reached, and calls this for each new reason. Left out: the first failure is thrown. */
+  /** Waits while PostgreSQL cannot be reached, and calls this for each new reason. Omitted: the first failure is thrown. */
   onWaiting?: (reason: string) => void;
-  /** The last migration to apply; left out: the newest. */
+  /** The last migration to apply; omitted: the newest. */
   until?: string;
 }
 

@@ -17,7 +17,7 @@ import { fromText, nextDue } from "./schedule/recurrence.ts";
 const fenceJump = 1_000_000;
 
 export interface RestoreOptions {
-  /** Deletes what the database and the folders contain. Left out: they must be empty. */
+  /** Deletes what the database and the folders contain. Omitted: they must be empty. */
   replace?: boolean;
 }
 

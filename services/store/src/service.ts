@@ -86,7 +86,7 @@ export async function start(
   exportPool(database, metrics);
   recordCertificate(metrics, "postgres", config.databaseTls);
   const measuring = measureCluster(config.databaseUrl, leaderCapacity, metrics, log, stopping.signal);
-  await bus.permitted();
+  await bus.verifyPermissions();
   readyBackends = backends;
 
   return {

@@ -33,7 +33,7 @@ const complete = (inboxId: string, fence: number, parts: InputOf<typeof store.fi
 
 const sweep = () => scene.core.request(store.inboxPending, { epoch: scene.epoch, limit: 100 });
 
-/** The texts that the next turn starts with, or null when nothing is ready; the turn ends at once. */
+/** The texts that the next turn starts with, or null when nothing is ready; the turn ends immediately. */
 async function nextTurn(sessionId: string): Promise<Part[][] | null> {
   const claim = { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5 };
   const claimed = await scene.core.request(store.turnClaim, claim);
@@ -103,7 +103,7 @@ test("gives the files to another replica when a claim has expired, and fences th
   assert.deepEqual(await complete(inboxId, store.firstFileFence, [note("of the first")]), { completed: false });
   const renew = { inboxId, fence: store.firstFileFence, ttlMs: 1_000 };
   await assert.rejects(scene.gateway.request(store.fileRenew, renew), { code: "FENCED" });
-  // A released claim is free at once, for accounts that the caller serves.
+  // A released claim is free immediately, for accounts that the caller serves.
   await scene.gateway.request(store.fileRenew, { inboxId, fence: mine.fence, ttlMs: 0 });
   assert.deepEqual((await claimFiles({ accounts: ["telegram:other"] })).messages, []);
   const again = (await claimFiles()).messages[0];

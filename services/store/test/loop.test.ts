@@ -918,7 +918,7 @@ describe("questions to people", () => {
         at(until),
       ]);
     };
-    // Two overlapping ones, of which one was answered; the others expired at once.
+    // Two overlapping ones, of which one was answered; the others expired immediately.
     await asked(2, 0, 3_600);
     await sql.query("UPDATE parley.steps SET finished_at = $2 WHERE turn_id = $1 AND n = 2", [turnId, at(60)]);
     await asked(3, 30, 90);

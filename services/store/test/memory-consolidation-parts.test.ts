@@ -54,7 +54,7 @@ const day = (session: number, seq: number, count: number): Candidate => {
 };
 
 describe("a source without relevant lines", () => {
-  test("is done at once unless an open source of its place precedes it, and nothing is lost", () => {
+  test("is done immediately unless an open source of its place precedes it, and nothing is lost", () => {
     const days = fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 0, max: 2 })), { maxLength: 20 });
     fc.assert(
       fc.property(days, (drawn) => {

@@ -44,7 +44,7 @@ const append = (turnId: string, path: string, text: string, more: Partial<InputO
 
 describe("notes", () => {
   // design: 000.19
-  test("a saved note is found at once with its lines, and no longer after its text changes", async () => {
+  test("a saved note is found immediately with its lines, and no longer after its text changes", async () => {
     const turn = await turnOf("hello");
     await put("memory/garden.md", "# Garden\n\nThe quince tree grows behind the shed.\n");
     const [hit] = (await search(turn, "where is the quince?")).hits;

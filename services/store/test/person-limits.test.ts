@@ -90,7 +90,7 @@ describe("messages a minute", () => {
     ]);
   });
 
-  test("accepts again and may tell again when the minute is over", async () => {
+  test("accepts again and may tell again when the minute has passed", async () => {
     const id = newPerson();
     await put(id, { messagesPerMinute: 1 });
     assert.equal((await put(id, { messagesPerMinute: 1 })).refused, true);

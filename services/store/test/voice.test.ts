@@ -189,7 +189,7 @@ describe("a voice session", () => {
     assert.equal((await claim()).moved, false);
   });
 
-  test("stopped before the start it ends at once, stopped during the start it ends afterwards", async () => {
+  test("stopped before the start it ends immediately, stopped during the start it ends afterwards", async () => {
     const early = await order(`telegram:main:${randomUUID()}`);
     const stopped = await gateway.request(store.voiceStop, { route: early.voice.route });
     assert.equal(stopped.voice?.state, "stopped");

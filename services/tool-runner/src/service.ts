@@ -223,7 +223,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       missingEnv: env.filter((name) => !config.environmentNames.has(name)),
     })),
     bus.serve(toolCatalog, async () => {
-      // Returns the current tools at once: `toolsChanged` announces servers that start later.
+      // Returns the current tools immediately: `toolsChanged` announces servers that start later.
       const statuses = mcp.statuses();
       const containment = containmentOf(isolation);
       return {
@@ -258,7 +258,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     },
   }));
   const watch = monitorReplicas({ bus, log, me, key }, { ...watchTimes, ...overrides.watchTimes });
-  await bus.permitted();
+  await bus.verifyPermissions();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
   warnAboutIsolation(log, isolation);
   if (config.search.provider === null) log.info({ reason: config.search.reason }, "web_search disabled");

@@ -122,7 +122,7 @@ test("finishes and settles a running call on SIGTERM, then exits with 0", async 
 });
 
 // design: 000.36b
-test("exits at once with 1 at a second signal, while a call still runs", async () => {
+test("exits immediately with 1 at a second signal, while a call still runs", async () => {
   const runner = await launch(stage, "impatient");
   const [request] = await stage.plan([
     { tool: "exec", class: "once", input: { command: "echo x >> impatient; sleep 600" } },

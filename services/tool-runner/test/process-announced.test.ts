@@ -168,7 +168,7 @@ test("announces lost processes once when the tool-runner is killed (-9)", async 
   await over(sessionId);
 });
 
-test("announces the lost processes of its previous instance at once after a restart", async () => {
+test("announces the lost processes of its previous instance immediately after a restart", async () => {
   const child = await launch(stage, "again");
   const { sessionId } = await started("sleep 600");
   await kill(child);
@@ -199,13 +199,13 @@ test("property: never declares a replica gone that keeps reporting", () => {
 });
 
 test("property: keeps the notice short and well-formed, with the end of the output", () => {
-  const end = { exitCode: 0, signal: null, stopped: undefined, durationMs: 1, head: "", tail: "" } as const;
+  const end = { exitCode: 0, signal: null, stopReason: undefined, durationMs: 1, head: "", tail: "" } as const;
   const report = {
     ...end,
     totalBytes: 0,
     missingBytes: 0,
     spill: undefined,
-    hits: { memory: false, processes: false },
+    limitsReached: { memory: false, processes: false },
   };
   const around = { timeoutSeconds: 1, limits: defaultExecLimits(totalmem()), isolation: "none" };
   fc.assert(

@@ -62,7 +62,7 @@ async function openShell(setting: IsolationSetting = "none", changed: Partial<Ex
   const local = { processes, limits, isolation: isolationTag(executor.isolation) };
   const process = processTool({
     list: async (viewer) => success(JSON.stringify(linesHere(viewer, processes))),
-    ask: (question, { signal }) => queryLocal(question, local, signal),
+    control: (question, { signal }) => queryLocal(question, local, signal),
   });
   return {
     ground,

@@ -224,10 +224,10 @@ for (const setting of ["bubblewrap", "none"] as const) {
     const sleeps = await start(sleeper());
     try {
       const writer = await start("while true; do head -c 3000000 /dev/urandom > large; done");
-      assert.equal((await writer.ended).stopped, "workspace_full");
+      assert.equal((await writer.ended).stopReason, "workspace_full");
     } finally {
       sleeps.stop("cancelled");
     }
-    assert.equal((await sleeps.ended).stopped, "cancelled");
+    assert.equal((await sleeps.ended).stopReason, "cancelled");
   });
 }

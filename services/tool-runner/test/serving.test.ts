@@ -114,7 +114,7 @@ describe("one call", () => {
     assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not valid JSON/);
   });
 
-  test("sends heartbeats at once and at intervals until its end", async () => {
+  test("sends heartbeats immediately and at intervals until its end", async () => {
     await using local = new Cleanup();
     const gate = gated("beats", "once");
     const runner = await stage.runner("beats", { tools: [gate.tool], times: { aliveMs: 30 } });

@@ -24,7 +24,7 @@ export interface LoadScene {
   name: string;
   /** What not every target can do. */
   needs?: "cut" | "evict";
-  /** One round; a scene repeats it until its time is over. */
+  /** One round; a scene repeats it until its time is up. */
   run(target: SceneTarget): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export function missingAbility({ needs }: LoadScene, target: SceneTarget): strin
   return needs === "cut" ? "it cannot cut connections to the bus" : "it has no nodes that can be drained";
 }
 
-/** Repeats a scene until the time is over, and at least once. */
+/** Repeats a scene until the time is up, and at least once. */
 export async function playScene(scene: LoadScene, target: SceneTarget, durationMs: number): Promise<void> {
   const endMs = performance.now() + durationMs;
   do {

@@ -89,7 +89,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   after(() => cleanup[Symbol.asyncDispose]());
 
   // design: interaction.5
-  test("withdraws input at once when /stop arrives during the batch window", async () => {
+  test("withdraws input immediately when /stop arrives during the batch window", async () => {
     const messageId = await fixture.client.post("say: never", { conversation: "window" });
     const begin = performance.now();
     const answer = await (await say(fixture, "window", "/stop")).text();

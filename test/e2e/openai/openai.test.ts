@@ -318,7 +318,7 @@ describe("background responses", () => {
   const begins = (id: string) =>
     pollUntil(async () => (await openai.responses.retrieve(id)).status === "in_progress", `${id} to begin`);
 
-  test("returns at once, and the answer is read when the turn has ended", async () => {
+  test("returns immediately, and the answer is read when the turn has ended", async () => {
     const response = await openai.responses.create({ model, input: "say: later", background });
     assert.deepEqual([response.status, response.background, response.output], ["queued", true, []]);
     await client.settled(response.id.replace("resp_", ""));

@@ -402,7 +402,7 @@ describe("sub-agents", () => {
   });
 
   // design: 003.31
-  test("returns at once for a background agent and delivers its result later", async () => {
+  test("returns immediately for a background agent and delivers its result later", async () => {
     await acceptEdits("background");
     const turn = await fixture.turn(
       `${spawning("Agent", { prompt: "say: found in the background", run_in_background: true })}\nthen\nsay: meanwhile`,

@@ -315,7 +315,7 @@ test("lists built-in skills and loads one with the tool skill", async () => {
 
 describe("sub-agents", () => {
   // design: 004.10, switch.4
-  test("start by spawn at once, and their result is a new turn of the same conversation", async () => {
+  test("start by spawn immediately, and their result is a new turn of the same conversation", async () => {
     const task = "say: the report is ready";
     const turn = await fixture.turn(
       `${spawning("spawn", { task, label: "report" })}\nthen\nsay: it is on its way`,

@@ -63,7 +63,7 @@ test("sends only what the tool `message` says, to the address that begins the in
 });
 
 // design: 000.39
-test("ends the turn at once when the model sleeps, and sends nothing", async () => {
+test("ends the turn immediately when the model sleeps, and sends nothing", async () => {
   peer.say(`tool: sleep {"reason":"nothing to do"}\nthen\n${send("never", thread)}`, { from: owner });
   const end = await fixture.happens((event) => event.type === "turn.finished" && event.text === "(asleep)");
   assert.ok(end.type === "turn.finished" && end.state === "done");

@@ -117,7 +117,7 @@ test("asks about similar calls once when the callback returns the suggestion", a
 });
 
 // design: 003.7
-test("denies at once without a callback", async () => {
+test("denies immediately without a callback", async () => {
   const run = await sdk.run(writeOf("secret-6.txt") + then);
   assert.deepEqual(
     run.result.permission_denials.map(({ tool_name }) => tool_name),

@@ -3,7 +3,8 @@
 import { explainSettings } from "@parley/chassis/settings";
 
 import { findConfig } from "../config-file.ts";
-import { isModelConfigured, type Environment } from "../environment.ts";
+import { isModelConfigured } from "../configured-model.ts";
+import type { Environment } from "../environment.ts";
 import { withSecrets } from "../secrets.ts";
 import { runOnTerminal } from "./ask.ts";
 import { StopRequested } from "./stop-requests.ts";
@@ -25,7 +26,7 @@ export async function onboard(home: string, signal: AbortSignal): Promise<void> 
   if (code !== 0) throw new StopRequested();
 }
 
-/** Makes the person the owner of the channel that they have just configured; returns at once without one. */
+/** Makes the person the owner of the channel that they have just configured; returns immediately without one. */
 export async function connectChannel(home: string, signal: AbortSignal): Promise<void> {
   await runOnTerminal(["onboard", "--connect", "--home", home], signal);
 }

@@ -12,10 +12,10 @@ import { sendToTerminal } from "./detached.ts";
 export function report(failure: unknown): void {
   const error = knownSystemError(failure, "the data folder") ?? failure;
   if (error instanceof LocalError) {
-    say(error.message);
-    if (error.fix !== null) say(error.fix);
+    print(error.message);
+    if (error.fix !== null) print(error.fix);
   } else {
-    say(inspect(error));
+    print(inspect(error));
   }
 }
 
@@ -36,7 +36,7 @@ export function serviceLineWriter(isTerminal: boolean): (replica: string, line: 
 }
 
 /** Writes a line to standard error; in the background, to the terminal that waits for the start. */
-export function say(line: string): void {
+export function print(line: string): void {
   if (!sendToTerminal({ line })) process.stderr.write(`${line}\n`);
 }
 

@@ -1,4 +1,4 @@
-// Counts Ctrl-C and termination signals: the first requests a drain, the second an immediate end.
+// Counts Ctrl-C and termination signals: the first requests a drain, the second that the process ends without one.
 
 /**
  * One Ctrl-C may arrive several times: the terminal sends it to the whole process group, and npm forwards it. Copies arrive within
@@ -15,7 +15,7 @@ export interface StopRequests {
   ignoreInterrupts: boolean;
 }
 
-/** Counts requests from now on. `now` is in milliseconds. */
+/** Subscribes to the signals. `now` returns milliseconds. */
 export function countStopRequests(
   source: NodeJS.EventEmitter = process,
   now: () => number = () => performance.now(),
@@ -23,11 +23,11 @@ export function countStopRequests(
   const first = new AbortController();
   const second = new AbortController();
   const requests: StopRequests = { first: first.signal, second: second.signal, ignoreInterrupts: false };
-  let last = -Infinity;
+  let lastMs = -Infinity;
   const count = (): void => {
-    const at = now();
-    const copy = at - last < repeatedSignalMs;
-    last = at;
+    const nowMs = now();
+    const copy = nowMs - lastMs < repeatedSignalMs;
+    lastMs = nowMs;
     if (!first.signal.aborted) first.abort(new StopRequested());
     else if (!copy) second.abort(new StopRequested());
   };
@@ -39,6 +39,7 @@ export function countStopRequests(
   return requests;
 }
 
+/** The reason of both abort signals: the user stopped the process, so nothing has failed. */
 export class StopRequested extends Error {
   override readonly name = "StopRequested";
 }

@@ -21,7 +21,7 @@ import { join, relative } from "node:path";
 import { sizeText } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 
-import { diskFull, LocalError } from "../errors.ts";
+import { diskFullError, LocalError } from "../errors.ts";
 import { withLock } from "../lock.ts";
 import { type Outcome, run, tail } from "./process.ts";
 
@@ -152,7 +152,7 @@ async function fetchInto(
   outcome = await download(own);
   if (outcome.code === 0) return own;
   const output = update.code === 0 ? tail(outcome, 3) : tail(update, 3);
-  if (/no space left on device/i.test(output)) throw diskFull(cacheDir);
+  if (/no space left on device/i.test(output)) throw diskFullError(cacheDir);
   throw new LocalError("binary_missing", `apt-get could not download ${packages.join(", ")}:\n${output}`, {
     fix: `Check the network and the package sources, install it with \`apt install ${packages.join(" ")}\`, or run everything with \`docker compose up\`.`,
   });
@@ -203,7 +203,7 @@ export async function unpackAll(draft: string, root: string): Promise<void> {
   for (const file of readdirSync(draft).filter((name) => name.endsWith(".deb"))) {
     const outcome = await run("dpkg", ["-x", join(draft, file), root]);
     if (outcome.code !== 0) {
-      if (/no space left on device/i.test(outcome.stderr)) throw diskFull(draft);
+      if (/no space left on device/i.test(outcome.stderr)) throw diskFullError(draft);
       throw new LocalError("binary_missing", `dpkg could not unpack ${file}:\n${tail(outcome, 3)}`);
     }
     rmSync(join(draft, file));

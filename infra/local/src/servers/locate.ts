@@ -140,17 +140,17 @@ async function newEnough(path: string, { version, oldest: [major, minor] }: Know
 }
 
 /** The path of bubblewrap; null if it is not available. The cluster then runs without it, and `exec` reports its isolation. */
-export async function findBubblewrap(serversDir: string, say: LogSink): Promise<string | null> {
+export async function findBubblewrap(serversDir: string, print: LogSink): Promise<string | null> {
   const installed = onPath("bwrap");
   if (installed !== null || process.platform !== "linux") return installed;
   try {
-    if (await hasApt()) return (await debianBinary("bwrap", "bubblewrap", serversDir, say)).path;
+    if (await hasApt()) return (await debianBinary("bwrap", "bubblewrap", serversDir, print)).path;
   } catch (error) {
-    say(missingBubblewrap(error, serversDir));
+    print(missingBubblewrap(error, serversDir));
     return null;
   }
   const manager = foundManager();
-  say(missingBubblewrap(undefined, serversDir, manager === null ? null : packageManagers[manager]));
+  print(missingBubblewrap(undefined, serversDir, manager === null ? null : packageManagers[manager]));
   return null;
 }
 

@@ -6,7 +6,7 @@ import { LocalError } from "../errors.ts";
 import { writeIfChanged, ensurePrivateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
 import { onPort } from "./ports.ts";
-import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
+import { endOrphanedServer, launch, type LogSink, type ServerProcess } from "./process.ts";
 
 export interface NatsUser {
   readonly user: string;
@@ -48,7 +48,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   const dataDir = ensurePrivateFolder(options.dataDir);
   const users = options.users ?? [];
   const command = await findServer("nats", options.cacheDir, options.log);
-  await endLeftOver(dataDir, "SIGTERM");
+  await endOrphanedServer(dataDir, "SIGTERM");
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "nats.conf");

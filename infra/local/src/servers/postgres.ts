@@ -7,11 +7,11 @@ import { createRequire } from "node:module";
 import { omitUndefined } from "@parley/kit";
 import { dirname, join } from "node:path";
 
-import { diskFull, LocalError } from "../errors.ts";
+import { diskFullError, LocalError } from "../errors.ts";
 import { ensurePrivateFolder } from "../home.ts";
 import { processesIn, signal, waitGone } from "../processes.ts";
 import { onPort } from "./ports.ts";
-import { endLeftOver, launch, type LogSink, run, type ServerProcess, tail } from "./process.ts";
+import { endOrphanedServer, launch, type LogSink, run, type ServerProcess, tail } from "./process.ts";
 import { unprivileged, type Unprivileged } from "./unprivileged.ts";
 
 export const ownerRole = "parley_owner";
@@ -188,7 +188,7 @@ async function must([command, args]: [string, readonly string[]], dataDir: strin
   const output = `${outcome.stdout}${outcome.stderr}`;
   // The single-user backend continues after a failed statement and exits with 0.
   if (outcome.code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(output)) return;
-  if (/no space left on device/i.test(output)) throw diskFull(dataDir);
+  if (/no space left on device/i.test(output)) throw diskFullError(dataDir);
   throw new LocalError("server_failed", `PostgreSQL could not create its data folder in ${dataDir}:\n${tail(outcome)}`);
 }
 
@@ -206,7 +206,7 @@ async function recoverFolder(binaries: string, dataDir: string, cluster: string)
       },
     );
   }
-  await endLeftOver(dataDir, "SIGINT");
+  await endOrphanedServer(dataDir, "SIGINT");
   for (const backend of processesIn(cluster)) {
     if (await waitGone(backend, orphanGraceMs)) continue;
     signal(backend, "SIGKILL");

@@ -9,7 +9,7 @@ import type { Readable } from "node:stream";
 
 import { omitUndefined } from "@parley/kit";
 
-import { diskFull, LocalError } from "../errors.ts";
+import { diskFullError, LocalError } from "../errors.ts";
 import { endProcess, listenerOf, nameOf, type ProcessName } from "../processes.ts";
 
 export type LogSink = (line: string) => void;
@@ -128,7 +128,7 @@ export async function launch(options: Launch): Promise<ServerProcess> {
 }
 
 /** Stops a server that a killed owner left running on this data folder. */
-export async function endLeftOver(dataDir: string, stopSignal: "SIGINT" | "SIGTERM"): Promise<void> {
+export async function endOrphanedServer(dataDir: string, stopSignal: "SIGINT" | "SIGTERM"): Promise<void> {
   const path = join(dataDir, pidFile);
   const left = readPidFile(path);
   if (left === null) return;
@@ -181,7 +181,7 @@ function failure(name: string, port: number, dataDir: string, lines: readonly st
     const holder = listenerOf(port);
     return new LocalError("port_taken", `Port ${port} for ${name} is taken${holder === null ? "" : ` by ${holder}`}.`);
   }
-  if (/no space left on device/i.test(output)) return diskFull(dataDir);
+  if (/no space left on device/i.test(output)) return diskFullError(dataDir);
   return new LocalError(
     "server_failed",
     `${name} did not start. Its last lines:\n${lines.slice(-8).join("\n") || "(none)"}`,

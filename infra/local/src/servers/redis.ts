@@ -9,7 +9,7 @@ import { redisRules, redisUser } from "@parley/contracts";
 import { writeIfChanged, ensurePrivateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
 import { onPort } from "./ports.ts";
-import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
+import { endOrphanedServer, launch, type LogSink, type ServerProcess } from "./process.ts";
 
 export interface RedisOptions {
   /** Created if missing; contains the append-only file and the configuration with the password (mode 0600). */
@@ -34,7 +34,7 @@ export interface RedisServer extends ServerProcess {
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const dataDir = ensurePrivateFolder(options.dataDir);
   const command = await findServer("redis", options.cacheDir, options.log);
-  await endLeftOver(dataDir, "SIGTERM");
+  await endOrphanedServer(dataDir, "SIGTERM");
   const password = keptPassword(join(dataDir, "password"));
   const { namespace } = options;
   const service = namespace === undefined ? null : keptPassword(join(dataDir, `password-${redisUser}`));

@@ -1,5 +1,5 @@
-// The log file of one process: rotated once at its size limit. It keeps its last lines in memory for error messages. Write failures are
-// reported once and retried, and stop nothing.
+// The log file of one process: rotated at its size limit, with one older file. It keeps its last lines in memory for error messages. Write
+// failures are reported once, and the next write tries again.
 
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 
@@ -16,23 +16,23 @@ export interface LogFileOptions {
   /** Default 10 MiB. */
   readonly limitBytes?: number;
   /** Receives write failures; by default they are ignored. */
-  readonly trouble?: WriteTrouble | undefined;
+  readonly writeFailures?: WriteFailureReporter | undefined;
 }
 
 export class LogFile implements Disposable {
   readonly path: string;
   readonly #limitBytes: number;
-  readonly #trouble: WriteTrouble | undefined;
+  readonly #writeFailures: WriteFailureReporter | undefined;
   #fd: number;
   #size: number;
   #tail: Buffer = Buffer.alloc(0);
   #closed = false;
 
   /** Opens or creates the file; throws system errors. */
-  constructor(path: string, { limitBytes = logLimitBytes, trouble }: LogFileOptions = {}) {
+  constructor(path: string, { limitBytes = logLimitBytes, writeFailures }: LogFileOptions = {}) {
     this.path = path;
     this.#limitBytes = limitBytes;
-    this.#trouble = trouble;
+    this.#writeFailures = writeFailures;
     this.#fd = openSync(path, "a", 0o600);
     this.#size = fstatSync(this.#fd).size;
   }
@@ -44,9 +44,9 @@ export class LogFile implements Disposable {
     try {
       if (this.#size + chunk.length > this.#limitBytes && this.#size > 0) this.#rotate();
       this.#size += writeSync(this.#fd, chunk);
-      this.#trouble?.succeeded(this.path);
+      this.#writeFailures?.succeeded(this.path);
     } catch (error) {
-      this.#trouble?.failed(this.path, error);
+      this.#writeFailures?.failed(this.path, error);
     }
   }
 
@@ -75,7 +75,8 @@ export class LogFile implements Disposable {
   }
 }
 
-export class WriteTrouble {
+/** Reports the first failed write, and when all files can be written again. */
+export class WriteFailureReporter {
   readonly #where: string;
   readonly #report: LogSink;
   readonly #failing = new Set<string>();
@@ -86,7 +87,7 @@ export class WriteTrouble {
     this.#report = report;
   }
 
-  /** Notes that `path` could not be written. */
+  /** A write of `path` failed. */
   failed(path: string, error: unknown): void {
     const first = this.#failing.size === 0;
     this.#failing.add(path);
@@ -98,7 +99,7 @@ export class WriteTrouble {
     );
   }
 
-  /** Notes that `path` was written. */
+  /** A write of `path` succeeded. */
   succeeded(path: string): void {
     if (this.#failing.delete(path) && this.#failing.size === 0) this.#report(`${path} is written again`);
   }

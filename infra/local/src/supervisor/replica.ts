@@ -17,7 +17,7 @@ import { LocalError } from "../errors.ts";
 import type { ReplicaState } from "../home.ts";
 import { nameOf } from "../processes.ts";
 import { whenStuck } from "./liveness.ts";
-import { LogFile, type WriteTrouble } from "./log-file.ts";
+import { LogFile, type WriteFailureReporter } from "./log-file.ts";
 
 /**
  * Node sizes the young generation by the machine's memory, and a start fills it. The former limit of 16 MiB saves about 70 MiB per
@@ -26,7 +26,7 @@ import { LogFile, type WriteTrouble } from "./log-file.ts";
 const nodeFlags = ["--conditions=@parley/source", "--max-semi-space-size=4"];
 /**
  * Fewer heaps of the C library than the eight per processor of its default, which saves 4 to 8 MiB per service. A fixed limit from which an
- * allocation is a mapping of its own (its default grows with the largest buffer freed) saves 2 to 4 MiB: such buffers are returned at once.
+ * allocation is a mapping of its own (its default grows with the largest buffer freed) saves 2 to 4 MiB: such buffers are returned immediately.
  */
 const memoryEnv = { MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "131072" };
 /** The chassis exits with this code when the configuration is wrong: a retry would not help. */
@@ -57,7 +57,7 @@ export interface ReplicaOptions {
   /** Called with each new reason that delays its start. */
   readonly onWaiting: (replica: string, subject: string, reason: string) => void;
   /** Receives write failures of the log. */
-  readonly trouble: WriteTrouble;
+  readonly writeFailures: WriteFailureReporter;
 }
 
 /** What the cluster needs from a replica, however it runs. */
@@ -92,7 +92,7 @@ export class Replica {
     this.service = options.service;
     this.number = options.number;
     this.name = `${options.service}-${options.number}`;
-    this.#log = new LogFile(options.logPath, { trouble: options.trouble });
+    this.#log = new LogFile(options.logPath, { writeFailures: options.writeFailures });
     this.#state = {
       service: this.service,
       name: this.name,
@@ -143,7 +143,7 @@ export class Replica {
     await successor.promise;
   }
 
-  /** Stops it without a restart, after a drain of at most `drainMs`; 0: kills it at once. */
+  /** Stops it without a restart, after a drain of at most `drainMs`; 0: kills it immediately. */
   async stop(drainMs: number): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#startTimer);

@@ -32,7 +32,7 @@ export interface MessageExtras {
   readonly profile?: string | undefined;
   /** The sender reviews every tool call of the turn, also those that need no approval. */
   readonly review?: boolean | undefined;
-  /** Whether the sender can answer approval questions. Left out: as of the chat. */
+  /** Whether the sender can answer approval questions. Omitted: as of the chat. */
   readonly interactive?: boolean | undefined;
   /** Instead of the thread of the chat. */
   readonly thread?: ThreadChoice | undefined;

@@ -84,7 +84,7 @@ export function onInterrupts(io: Io, first: () => void) {
   const onSignal = (signal: (typeof signals)[number]): void => {
     if (exitCode !== null) return resolve("interrupted");
     exitCode = signal === "SIGTERM" ? exitCodes.terminated : exitCodes.interrupted;
-    note(io, signal === "SIGTERM" ? "stopping" : "stopping; press Ctrl-C again to leave at once");
+    note(io, signal === "SIGTERM" ? "stopping" : "stopping; press Ctrl-C again to leave immediately");
     first();
   };
   for (const signal of signals) process.on(signal, onSignal);

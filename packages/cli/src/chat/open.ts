@@ -33,7 +33,7 @@ export interface ChatPlace {
   readonly exclusive?: boolean;
   /** The thread of the conversation, if no session is named. */
   readonly thread?: ThreadChoice | undefined;
-  /** False: nobody here answers approval questions. Left out: somebody does. */
+  /** False: nobody here answers approval questions. Omitted: somebody does. */
   readonly interactive?: boolean;
   /** A running turn of this chat, and the position of its session's log from which events are read. */
   readonly running?: RunningTurn | undefined;

@@ -42,11 +42,11 @@ const Agent = z.object({
   version: z.string(),
   model: z.object({ provider: z.string(), model: z.string() }).nullable(),
   tools: z.array(z.string()),
-  /** Left out by older gateways. */
+  /** Omitted by older gateways. */
   mcpServers: z.array(z.string()).optional(),
   permissionMode: z.enum(permissionModes),
   workspace: z.string().nullable(),
-  /** Left out by older gateways. */
+  /** Omitted by older gateways. */
   profiles: z.array(z.string()).default([]),
 });
 /** The stored message, or the result of a command such as `/stop`. */

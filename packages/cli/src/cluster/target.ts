@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 import { errorMessage } from "@parley/contracts";
-import { type ClusterState, readState } from "@parley/local";
+import { type ClusterState, readRunningState } from "@parley/local";
 
 import { CliError, type Io, note, UsageError } from "../io/io.ts";
 import type { OptionValues } from "../io/options.ts";
@@ -29,7 +29,7 @@ export function homePath(values: OptionValues, io: Io): string {
 }
 
 export function viewHome(path: string): HomeView {
-  const state = readState(path);
+  const state = readRunningState(path);
   return { path, state, abandoned: state === null && existsSync(join(path, "state.json")) };
 }
 

@@ -43,7 +43,7 @@ export const upCommand: CommandSpec = {
   },
 };
 
-/** Longer than a drain of all services; after it, a second SIGTERM ends them at once. */
+/** Longer than a drain of all services; after it, a second SIGTERM ends them immediately. */
 const stopTimeoutMs = 120_000;
 
 export const downCommand: CommandSpec = {
@@ -62,7 +62,9 @@ export const downCommand: CommandSpec = {
     note(io, `stopping Parley (pid ${pid})`);
     if (!(await requestEnd(home.state.supervisor, stopTimeoutMs))) {
       const limit = `${stopTimeoutMs / 60_000} minutes`;
-      throw new CliError(`Parley (pid ${pid}) did not stop within ${limit}.`, { fix: `End it at once: kill ${pid}` });
+      throw new CliError(`Parley (pid ${pid}) did not stop within ${limit}.`, {
+        fix: `End it immediately: kill ${pid}`,
+      });
     }
     print(io, "Stopped.");
     return exitCodes.ok;

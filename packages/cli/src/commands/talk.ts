@@ -192,7 +192,7 @@ Output formats: text prints the answer; json prints the result with cost and usa
 from "system init" to "result". With --input-format stream-json, standard input contains messages
 ({"type":"user","message":{"role":"user","content":"..."}}) and control requests, one per line; an approval request for a tool
 call is a control_request "can_use_tool". Without --input-format stream-json and without a terminal, nobody can approve a tool
-call: a call that needs approval is denied at once, and standard error names it. Exit codes: 0 success, 1 the turn failed, 2 invalid usage, 130 interrupted, 143 terminated.`,
+call: a call that needs approval is denied immediately, and standard error names it. Exit codes: 0 success, 1 the turn failed, 2 invalid usage, 130 interrupted, 143 terminated.`,
     options: {
       ...targetOptions,
       ...conversationOptions,

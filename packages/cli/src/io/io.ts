@@ -143,7 +143,7 @@ export async function ask(
 ): Promise<string> {
   const output = hidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : stdout;
   const lines = createInterface({ input: stdin, output, terminal: true });
-  // From here on the terminal echoes nothing: what somebody pastes at once after the question is hidden too.
+  // From here on the terminal echoes nothing: what somebody pastes immediately after the question is hidden too.
   if (hidden) stdout.write(question);
   const { promise, resolve } = Promise.withResolvers<string>();
   const endWithoutAnswer = (): void => {

@@ -19,7 +19,7 @@ export interface PermissionQuestion {
   readonly reason?: string;
   /** The call's arguments, if the gateway sends them. */
   readonly input?: unknown;
-  /** The session and the profile of the sub-agent that makes the call. Left out: the run itself makes it. */
+  /** The session and the profile of the sub-agent that makes the call. Omitted: the run itself makes it. */
   readonly agent_id?: string;
   readonly agent_type?: string;
 }

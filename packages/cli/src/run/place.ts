@@ -11,7 +11,7 @@ import type { RunOptions } from "./options.ts";
 
 export type RunPlace = Pick<ChatPlace, "conversation" | "thread" | "exclusive" | "session">;
 
-/** The session of a run. `thread`: leads the messages of the run to it; left out: the chat already does. */
+/** The session of a run. `thread`: leads the messages of the run to it; omitted: the chat already does. */
 export interface RunSession {
   readonly sessionId: string;
   readonly thread?: ThreadChoice;

@@ -50,7 +50,7 @@ export class ProgramObserver {
     this.#deps = deps;
   }
 
-  /** Handles a message of the stream. `subagent`: the sub-agent that it is of; left out: the run itself. */
+  /** Handles a message of the stream. `subagent`: the sub-agent that it is of; omitted: the run itself. */
   message(message: SdkMessage, subagent?: Pick<Subagent, "sessionId" | "profile">): void {
     const scope = this.#scopeOf(subagent);
     if (message.type === "system") {

@@ -3,7 +3,7 @@
 import type { ProgramAnswer } from "./input.ts";
 
 export interface RequestLimits {
-  /** Left out: the program may take as long as it wants. */
+  /** Omitted: the program may take as long as it wants. */
   readonly timeoutMs?: number;
   /** Withdraws the request. */
   readonly signal?: AbortSignal;

@@ -221,7 +221,7 @@ export class ProgramServers {
     }
   }
 
-  /** Repeats until the gateway has the answer, or the call is over. */
+  /** Repeats until the gateway has the answer, or the call has ended. */
   async #answer({ turnId: turn, callId, over }: Call, content: string, isError: boolean): Promise<void> {
     const { gateway, note } = this.#deps;
     const until = Date.now() + holdMs;

@@ -78,7 +78,7 @@ export class Program {
     this.stream = new ProgramStream({ hooks, hookContext, print: send, note: common.note, again, fail, source });
   }
 
-  /** Handles a message of the run's stream. `subagent`: the sub-agent that it is of; left out: the run itself. */
+  /** Handles a message of the run's stream. `subagent`: the sub-agent that it is of; omitted: the run itself. */
   message(message: SdkMessage, subagent?: Pick<Subagent, "sessionId" | "profile">): void {
     this.stream.message(message);
     this.observer.message(message, subagent);

@@ -33,7 +33,7 @@ export interface SubagentInStream extends SubagentOptions {
 }
 
 export interface RunListener {
-  /** `subagent`: the sub-agent of the message; left out: the run itself. Ids of calls are unique only within one of them. */
+  /** `subagent`: the sub-agent of the message; omitted: the run itself. Ids of calls are unique only within one of them. */
   message(message: SdkMessage, subagent?: SubagentInStream): void;
 }
 

@@ -29,7 +29,7 @@ export interface SubagentsDeps {
   /** Gets the events of the run in order. `atMs`: when it was received, in milliseconds since 1970. */
   readonly event: (event: SessionEvent, atMs: number) => void;
   readonly subagentEvent: (subagent: Subagent, event: SessionEvent, atMs: number) => void;
-  /** Its task is over. `text`: its report. */
+  /** Its task has ended. `text`: its report. */
   readonly ended: (subagent: Subagent, text: string) => void;
 }
 

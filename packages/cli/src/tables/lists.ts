@@ -35,7 +35,7 @@ export function jobsTable(jobs: readonly Schedule[], paint: Paint, now: number, 
   );
 }
 
-/** Whether all runs of a job are over: its one time is past, or it had its number of runs. */
+/** Whether all runs of a job have ended: its only time has passed, or it had its number of runs. */
 export function isFinished({ nextDue, schedule, lastDue, runs, maxRuns }: Schedule): boolean {
   if (nextDue !== null || lastDue === null) return false;
   return schedule.startsWith("at ") || (maxRuns !== null && runs >= maxRuns);

@@ -45,7 +45,7 @@ export function applyPiece(shown: ChatState, turnId: string, piece: ShownPiece):
     case "tool_result":
       return result(state, piece);
     case "retry": {
-      const when = piece.delayMs < immediatelyMs ? "at once" : `in ${milliseconds(piece.delayMs)}`;
+      const when = piece.delayMs < immediatelyMs ? "immediately" : `in ${milliseconds(piece.delayMs)}`;
       const text = `↻ ${oneLine(piece.reason, maxReasonChars)}; attempt ${piece.attempt} ${when}`;
       return append(state, { kind: "note", tone: "warning", text });
     }

@@ -41,7 +41,7 @@ class LiveSocket {
     };
   }
 
-  /** Connects at once, for example when the machine is online again. */
+  /** Connects immediately, for example when the machine is online again. */
   wake(): void {
     if (this.#sinks.size === 0 || this.#socket !== undefined) return;
     clearTimeout(this.#timer);

@@ -1,4 +1,4 @@
-// Sign-in: with the one-time code of a link, or with the token. The code leaves the address at once.
+// Sign-in: with the one-time code of a link, or with the token. The code leaves the address immediately.
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { ApiError, messageOf, request, signedIn } from "../api/http.ts";

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call } from "../api/http.ts";
 import { countApprovals } from "../app/approval-count.ts";
-import { act } from "../parts/toast.tsx";
+import { runAction } from "../parts/toast.tsx";
 import { visible } from "./markdown.ts";
 
 interface Approvable {
@@ -29,7 +29,7 @@ export function ApprovalCard({ approval, decided }: Props): JSX.Element {
   const busy = useSignal(false);
   const decide = async (body: object) => {
     busy.value = true;
-    await act(() => call<"approvalsDecide">("POST", `/api/approvals/${approvalId}`, { body }));
+    await runAction(() => call<"approvalsDecide">("POST", `/api/approvals/${approvalId}`, { body }));
     busy.value = false;
     void countApprovals();
     decided?.();

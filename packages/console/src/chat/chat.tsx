@@ -5,8 +5,8 @@ import { useEffect } from "preact/hooks";
 import { call, messageOf } from "../api/http.ts";
 import { href, replaceRoute, route } from "../app/router.ts";
 import { Icon } from "../parts/icons.tsx";
-import { Empty, Failure } from "../parts/load.tsx";
-import { act } from "../parts/toast.tsx";
+import { EmptyState, ErrorNotice } from "../parts/load.tsx";
+import { runAction } from "../parts/toast.tsx";
 import { Composer } from "./composer.tsx";
 import { LiveRow } from "./items.tsx";
 import { newChat } from "./new-chat.ts";
@@ -37,15 +37,15 @@ export function Chat(): JSX.Element {
       if (opened.value === session) opened.value = undefined;
     };
   }, [id]);
-  if (problem.value !== undefined) return <Failure error={problem.value} />;
+  if (problem.value !== undefined) return <ErrorNotice error={problem.value} />;
   if (id === null && none.value) {
     return (
-      <Empty icon="chat" title="Your agent is ready">
+      <EmptyState icon="chat" title="Your agent is ready">
         <p>Everything you write here reaches the same agent as your other channels.</p>
         <button type="button" class="button primary" onClick={() => void newChat()}>
           <Icon name="plus" /> Start a chat
         </button>
-      </Empty>
+      </EmptyState>
     );
   }
   const session = opened.value;
@@ -75,7 +75,7 @@ function Conversation({ session }: { session: OpenSession }): JSX.Element {
     <div class="chat">
       <Head session={session} />
       <Transcript session={session}>
-        {problem !== undefined && <Failure error={problem} retry={() => session.open()} />}
+        {problem !== undefined && <ErrorNotice error={problem} retry={() => session.open()} />}
         <LiveRow session={session} />
         <Answers session={session} />
         <Activity session={session} running={running.value} />
@@ -94,7 +94,7 @@ function Head({ session }: { session: OpenSession }): JSX.Element {
     const title = new FormData(event.currentTarget as HTMLFormElement).get("title");
     editing.value = false;
     if (typeof title !== "string" || title.trim() === "") return;
-    void act(async () => {
+    void runAction(async () => {
       await call<"sessionsChange">("PATCH", `/api/sessions/${session.id}`, { body: { title: title.trim() } });
       await session.refresh();
     });

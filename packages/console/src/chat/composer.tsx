@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { call, messageOf, request, type Result } from "../api/http.ts";
 import { bytes } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
-import { act, toast } from "../parts/toast.tsx";
+import { runAction, toast } from "../parts/toast.tsx";
 import { commandsFor } from "./commands.ts";
 import { readDraft, writeDraft } from "./drafts.ts";
 import type { OpenSession } from "./session.ts";
@@ -86,7 +86,7 @@ export function Composer({ session, running }: Props): JSX.Element {
     else if (menu.length > 0 && event.key === "Enter" && menu[selected.value]?.name !== text.value.trim()) {
       complete(menu[selected.value]);
     } else if (event.key === "Enter" && !event.shiftKey) send();
-    else if (event.key === "Escape" && running) void act(() => session.stop(), "Stopping the turn");
+    else if (event.key === "Escape" && running) void runAction(() => session.stop(), "Stopping the turn");
     else return;
     event.preventDefault();
   };
@@ -182,7 +182,7 @@ export function Composer({ session, running }: Props): JSX.Element {
               class="icon-button danger"
               aria-label="Stop"
               title="Stop the turn (Esc)"
-              onClick={() => void act(() => session.stop(), "Stopping the turn")}
+              onClick={() => void runAction(() => session.stop(), "Stopping the turn")}
             >
               <Icon name="stop" />
             </button>

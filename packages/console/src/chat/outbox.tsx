@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call } from "../api/http.ts";
 import { Icon } from "../parts/icons.tsx";
-import { act } from "../parts/toast.tsx";
+import { runAction } from "../parts/toast.tsx";
 import { Files } from "./files.tsx";
 import { visible } from "./markdown.ts";
 import type { OpenSession, Outgoing, Queued } from "./session.ts";
@@ -70,7 +70,7 @@ function QueuedRow({ session, row }: { session: OpenSession; row: Queued }): JSX
   const editing = useSignal(false);
   const path = `/api/sessions/${session.id}/queue/${row.inboxId}`;
   const change = async (what: () => Promise<unknown>) => {
-    await act(what);
+    await runAction(what);
     await session.refreshQueue();
   };
   const save = (event: Event) => {

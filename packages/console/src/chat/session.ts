@@ -89,7 +89,7 @@ export class OpenSession {
     clearTimeout(this.#childrenTimer);
   }
 
-  /** Sends a message, or repeats one that failed. A command is answered at once. */
+  /** Sends a message, or repeats one that failed. A command is answered immediately. */
   async send(
     text: string,
     files: readonly Attachment[],

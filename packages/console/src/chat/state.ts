@@ -14,7 +14,7 @@ export type Item =
       turnId: string;
       text: string;
       files: readonly Attachment[];
-      /** Left out: the loop itself added the message. */
+      /** Omitted: the loop itself added the message. */
       from?: Sender;
       tainted: boolean;
       at: string;

@@ -8,7 +8,7 @@ import { live } from "../api/socket.ts";
 import { href } from "../app/router.ts";
 import { Fold } from "../parts/fold.tsx";
 import { compact, money } from "../parts/format.ts";
-import { Show, useLoad } from "../parts/load.tsx";
+import { WhenLoaded, useLoad } from "../parts/load.tsx";
 import { visible } from "./markdown.ts";
 import { describeCall } from "./tool-summary.ts";
 
@@ -19,9 +19,9 @@ export function Subagents({ parent, none }: { parent: string; none: string }): J
   const query = { parent, subagents: true, limit: 100 };
   const loaded = useLoad(() => call<"sessionsList">("GET", "/api/sessions", { query }), [parent], everyMs);
   return (
-    <Show of={loaded}>
+    <WhenLoaded state={loaded}>
       {({ sessions }) => (sessions.length === 0 ? <p class="muted">{none}</p> : <SubagentList sessions={sessions} />)}
-    </Show>
+    </WhenLoaded>
   );
 }
 

@@ -3,8 +3,8 @@
 import { useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { Empty } from "../parts/load.tsx";
-import { act } from "../parts/toast.tsx";
+import { EmptyState } from "../parts/load.tsx";
+import { runAction } from "../parts/toast.tsx";
 import { Row } from "./items.tsx";
 import { nextRange, RowHeights, type RowRange } from "./row-heights.ts";
 import type { OpenSession } from "./session.ts";
@@ -145,7 +145,7 @@ export function Transcript({ session, children }: { session: OpenSession; childr
     away.value = !place.atEnd;
     place.look();
     render();
-    if (box.scrollTop < readAheadPx && session.hasOlder.peek()) void act(() => session.readOlder());
+    if (box.scrollTop < readAheadPx && session.hasOlder.peek()) void runAction(() => session.readOlder());
   };
   const toEnd = () => {
     place.atEnd = true;
@@ -216,16 +216,16 @@ function Rows({ session, place, render }: RowsProps): JSX.Element {
   return (
     <>
       {session.hasOlder.value && (
-        <button type="button" class="button older" onClick={() => void act(() => session.readOlder())}>
+        <button type="button" class="button older" onClick={() => void runAction(() => session.readOlder())}>
           Show earlier messages
         </button>
       )}
       {isEmpty && (
-        <Empty icon="chat" title="A new conversation">
+        <EmptyState icon="chat" title="A new conversation">
           <p>
             Ask for something, drop a file, or type <kbd>/</kbd> for commands.
           </p>
-        </Empty>
+        </EmptyState>
       )}
       <div
         class="rows"

@@ -1,19 +1,19 @@
-// Loads data for a view: while it loads, when it failed, when there is none. Every failure says what to do.
+// Loads data for a view, and shows that it is loading, that loading failed with what to do next, or that there is none.
 import { signal, type Signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import { ApiError, messageOf } from "../api/http.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
-interface Loaded<T> {
+interface LoadState<T> {
   readonly data: Signal<T | undefined>;
   readonly error: Signal<Error | undefined>;
-  /** Loads again; the data stays until then. */
+  /** Loads again; the current data stays until the new data has arrived. */
   readonly reload: () => Promise<void>;
 }
 
-/** Loads on mount, when `deps` change, and every `everyMs` while the page is visible. */
-export function useLoad<T>(load: () => Promise<T>, deps: readonly unknown[], everyMs?: number): Loaded<T> {
+/** Loads on mount and when `deps` change. `refreshMs`: also at this interval while the page is visible. */
+export function useLoad<T>(load: () => Promise<T>, deps: readonly unknown[], refreshMs?: number): LoadState<T> {
   const loaded = useMemo(() => {
     const data = signal<T | undefined>(undefined);
     const error = signal<Error | undefined>(undefined);
@@ -29,29 +29,36 @@ export function useLoad<T>(load: () => Promise<T>, deps: readonly unknown[], eve
   }, deps);
   useEffect(() => {
     void loaded.reload();
-    if (everyMs === undefined) return undefined;
+    if (refreshMs === undefined) return undefined;
     const timer = setInterval(() => {
       if (document.visibilityState === "visible") void loaded.reload();
-    }, everyMs);
+    }, refreshMs);
     return () => clearInterval(timer);
-  }, [loaded, everyMs]);
+  }, [loaded, refreshMs]);
   return loaded;
 }
 
-/** Shows the data, or why there is none. */
-export function Show<T>({ of, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }): JSX.Element {
-  const data = of.data.value;
-  const error = of.error.value;
+/** Renders the data when it has loaded, and before that a progress indicator. An error is shown in addition to the last data. */
+export function WhenLoaded<T>({
+  state,
+  children,
+}: {
+  state: LoadState<T>;
+  children: (data: T) => ComponentChildren;
+}): JSX.Element {
+  const data = state.data.value;
+  const error = state.error.value;
   return (
     <>
-      {error !== undefined && <Failure error={error} retry={of.reload} />}
+      {error !== undefined && <ErrorNotice error={error} retry={state.reload} />}
       {data !== undefined && children(data)}
       {data === undefined && error === undefined && <div class="loading" role="status" aria-label="Loading" />}
     </>
   );
 }
 
-export function Failure({ error, retry }: { error: Error; retry?: () => Promise<void> }): JSX.Element {
+/** The error, what to do next, and a button if the action can be repeated. */
+export function ErrorNotice({ error, retry }: { error: Error; retry?: () => Promise<void> }): JSX.Element {
   return (
     <div class="failure" role="alert">
       <p>{error.message}</p>
@@ -71,11 +78,11 @@ function adviceFor(error: Error): string {
   if (error.status === 503) return "A service is starting or not reachable; `npx parley status` shows which.";
   if (error.status === 404) return "It may have been deleted. Go back to the list.";
   if (error.status === 429) return "Wait a minute, then try again.";
-  return "Correct the request, or look into the log with `npx parley logs`.";
+  return "Correct the request, or read the log with `npx parley logs`.";
 }
 
-/** What to do when a list is empty. */
-export function Empty({ icon, title, children }: { icon: IconName; title: string; children: ComponentChildren }) {
+/** In place of an empty list; `children` tell how to fill it. */
+export function EmptyState({ icon, title, children }: { icon: IconName; title: string; children: ComponentChildren }) {
   return (
     <div class="empty">
       <Icon name={icon} />

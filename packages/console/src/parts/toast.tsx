@@ -1,4 +1,4 @@
-// Short messages about what the person just did.
+// Toasts: messages about the outcome of an action, shown for some seconds.
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { messageOf } from "../api/http.ts";
@@ -15,10 +15,10 @@ export function toast(text: string, isError = false): void {
   }, shownMs);
 }
 
-/** Runs an action of the person and shows why it failed; resolves to whether it succeeded. */
-export async function act(what: () => Promise<unknown>, done?: string): Promise<boolean> {
+/** Runs an action of the user. Shows `done` when it succeeds, or the reason when it fails. Resolves to whether it succeeded. */
+export async function runAction(action: () => Promise<unknown>, done?: string): Promise<boolean> {
   try {
-    await what();
+    await action();
     if (done !== undefined) toast(done);
     return true;
   } catch (error) {

@@ -3,8 +3,8 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { Markdown } from "../chat/text.tsx";
-import { Show, useLoad } from "../parts/load.tsx";
-import { act, toast } from "../parts/toast.tsx";
+import { WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction, toast } from "../parts/toast.tsx";
 import { bodyOf } from "./account-form.ts";
 
 type Kind = Result<"channelsKinds">["kinds"][number];
@@ -13,7 +13,7 @@ export function AddAccount({ added }: { added: () => void }): JSX.Element {
   const kinds = useLoad(() => call<"channelsKinds">("GET", "/api/channel-kinds"), []);
   const chosen = useSignal("");
   return (
-    <Show of={kinds}>
+    <WhenLoaded state={kinds}>
       {(loaded) => {
         const kind = loaded.kinds.find(({ name }) => name === chosen.value) ?? loaded.kinds[0];
         if (kind === undefined) return <p>This gateway has no channels.</p>;
@@ -40,7 +40,7 @@ export function AddAccount({ added }: { added: () => void }): JSX.Element {
           </section>
         );
       }}
-    </Show>
+    </WhenLoaded>
   );
 }
 
@@ -48,7 +48,7 @@ function Form({ kind, added }: { kind: Kind; added: () => void }): JSX.Element {
   const submit = async (event: Event) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
-    const done = await act(async () => {
+    const done = await runAction(async () => {
       const body = bodyOf(kind.name, new FormData(form));
       const { channel, account, as } = await call<"channelsAdd">("POST", "/api/channels", { body });
       toast(`${channel}:${account} is added${as === null ? "" : `, as ${as}`}`);

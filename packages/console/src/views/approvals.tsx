@@ -7,8 +7,8 @@ import { href } from "../app/router.ts";
 import { ApprovalCard } from "../chat/approval-card.tsx";
 import { visible } from "../chat/markdown.ts";
 import { clock } from "../parts/format.ts";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { act } from "../parts/toast.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction } from "../parts/toast.tsx";
 
 const everyMs = 4_000;
 
@@ -39,15 +39,15 @@ export function Approvals(): JSX.Element {
           <option value="all">All</option>
         </select>
       </header>
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {({ approvals, questions }) =>
           approvals.length + questions.length === 0 ? (
-            <Empty icon="approvals" title="Nothing waits for you">
+            <EmptyState icon="approvals" title="Nothing waits for you">
               <p>
                 Questions of the agent and calls that need your consent appear here and in their chat. Which calls do is
                 decided by <code>[permissions]</code> in the settings and by <code>/mode</code> in a session.
               </p>
-            </Empty>
+            </EmptyState>
           ) : (
             <ul class="cards">
               {questions.map((each) => (
@@ -59,7 +59,7 @@ export function Approvals(): JSX.Element {
             </ul>
           )
         }
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }
@@ -104,7 +104,7 @@ function QuestionRow({ question, changed }: { question: Question; changed: () =>
   const answer = async (chosen: string) => {
     busy.value = true;
     const body = { session: question.sessionId, text: chosen };
-    await act(() => request("POST", "/api/messages", { body, key: crypto.randomUUID() }), "Answered");
+    await runAction(() => request("POST", "/api/messages", { body, key: crypto.randomUUID() }), "Answered");
     busy.value = false;
     void countApprovals();
     changed();

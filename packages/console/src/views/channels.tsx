@@ -5,8 +5,8 @@ import { call, type Result } from "../api/http.ts";
 import { visible } from "../chat/markdown.ts";
 import { age, withoutInstance } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { act, toast } from "../parts/toast.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction, toast } from "../parts/toast.tsx";
 import { AddAccount } from "./add-account.tsx";
 import { Fact } from "./cluster.tsx";
 
@@ -41,15 +41,15 @@ export function Channels(): JSX.Element {
         </button>
       </header>
       {adds.value && <AddAccount added={added} />}
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {({ accounts }) =>
           accounts.length === 0 ? (
-            <Empty icon="channels" title="No channel is configured">
+            <EmptyState icon="channels" title="No channel is configured">
               <p>
-                Choose “Add an account”: it takes effect at once. Accounts in <code>[channels]</code> of{" "}
+                Choose “Add an account”: it takes effect immediately. Accounts in <code>[channels]</code> of{" "}
                 <code>parley.toml</code> are listed here too, after a restart.
               </p>
-            </Empty>
+            </EmptyState>
           ) : (
             <ul class="cards">
               {accounts.map((account) => (
@@ -63,7 +63,7 @@ export function Channels(): JSX.Element {
             </ul>
           )
         }
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }
@@ -94,13 +94,13 @@ function Card({ account, gateways, changed }: CardProps): JSX.Element {
   const { channel, account: name, state, as, reason, since, origin, ...rest } = account;
   const path = `/api/channels/${encodeURIComponent(channel)}/${encodeURIComponent(name)}`;
   const check = () =>
-    act(async () => {
+    runAction(async () => {
       const { ok, text } = await call<"channelsTest">("POST", `${path}/test`, { body: {} });
       toast(ok ? `It works: ${text}` : text, !ok);
     });
   const pause = async () => {
     const isPaused = state === "paused";
-    await act(
+    await runAction(
       () => call<"channelsPause">("POST", `${path}/${isPaused ? "resume" : "pause"}`, { body: {} }),
       isPaused ? "Resumed" : "Paused: texts wait until you resume it",
     );
@@ -108,7 +108,7 @@ function Card({ account, gateways, changed }: CardProps): JSX.Element {
   };
   const move = async (replica: string) => {
     const body = { replica: replica === anyGateway ? null : replica };
-    await act(
+    await runAction(
       () => call<"channelsMove">("POST", `${path}/move`, { body }),
       body.replica === null ? "The gateways choose who holds it" : `It moves to ${replica} within seconds`,
     );
@@ -116,7 +116,7 @@ function Card({ account, gateways, changed }: CardProps): JSX.Element {
   };
   const remove = async () => {
     if (!window.confirm(`Remove ${channel}:${name}, its stored secrets and ${rest.waiting} waiting texts?`)) return;
-    await act(() => call<"channelsRemove">("DELETE", path), "Removed");
+    await runAction(() => call<"channelsRemove">("DELETE", path), "Removed");
     await changed();
   };
   const { owner, lastInAt, lastOutAt, waiting, unknown, lastError } = rest;

@@ -4,8 +4,8 @@ import { call, type Result } from "../api/http.ts";
 import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
 import { age, bytes, clock, duration, modelName, plural, uptime, withoutInstance, words } from "../parts/format.ts";
-import { Show, useLoad } from "../parts/load.tsx";
-import { act } from "../parts/toast.tsx";
+import { WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction } from "../parts/toast.tsx";
 
 const everyMs = 3_000;
 
@@ -23,7 +23,7 @@ export function Cluster(): JSX.Element {
       <header class="page-head">
         <h1>Cluster</h1>
       </header>
-      <Show of={status}>
+      <WhenLoaded state={status}>
         {({ version, model, replicas }) => {
           const leader = replicas.find(({ role }) => role === "leader");
           return (
@@ -39,17 +39,17 @@ export function Cluster(): JSX.Element {
             </>
           );
         }}
-      </Show>
-      <Show of={work}>
+      </WhenLoaded>
+      <WhenLoaded state={work}>
         {(found) => (
           <>
             <Waiting work={found} />
-            <Show of={channels}>{({ accounts }) => <Connections accounts={accounts} />}</Show>
+            <WhenLoaded state={channels}>{({ accounts }) => <Connections accounts={accounts} />}</WhenLoaded>
             <DeadLetters letters={found.deadLetters} changed={work.reload} />
             <Takeovers takeovers={found.takeovers} />
           </>
         )}
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }
@@ -141,7 +141,7 @@ function Connection({ account }: { account: Account }): JSX.Element {
 function DeadLetters({ letters, changed }: { letters: readonly DeadLetter[]; changed: () => Promise<void> }) {
   const retry = async ({ inboxId }: DeadLetter) => {
     const path = `/api/dead-letters/${inboxId}/retry`;
-    await act(() => call<"deadLettersRetry">("POST", path, { body: {} }), "Queued again");
+    await runAction(() => call<"deadLettersRetry">("POST", path, { body: {} }), "Queued again");
     await changed();
   };
   return (

@@ -9,8 +9,8 @@ import { Markdown } from "../chat/text.tsx";
 import { DiffView } from "../parts/diff-view.tsx";
 import { age, bytes, clock } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { act } from "../parts/toast.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction } from "../parts/toast.tsx";
 
 type Shown = Result<"documentsGet">["document"];
 
@@ -24,15 +24,15 @@ export function Documents(): JSX.Element {
       </header>
       <div class={path === null ? "split" : "split has-detail"}>
         <nav class="split-list" aria-label="Documents">
-          <Show of={loaded}>
+          <WhenLoaded state={loaded}>
             {({ documents }) =>
               documents.length === 0 ? (
-                <Empty icon="documents" title="No documents yet">
+                <EmptyState icon="documents" title="No documents yet">
                   <p>
                     The agent writes notes below <code>memory/</code>. Write <code>AGENTS.md</code> to instruct it:{" "}
                     <code>parley docs edit AGENTS.md</code>.
                   </p>
-                </Empty>
+                </EmptyState>
               ) : (
                 <ul class="lines">
                   {documents.map((each) => (
@@ -54,7 +54,7 @@ export function Documents(): JSX.Element {
                 </ul>
               )
             }
-          </Show>
+          </WhenLoaded>
         </nav>
         {path !== null && <Document key={path} path={path} />}
       </div>
@@ -70,7 +70,7 @@ function Document({ path }: { path: string }): JSX.Element {
   const view = useSignal<"text" | "edit" | "history">("text");
   return (
     <article class="split-detail">
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {(document) => (
           <>
             <header class="page-head">
@@ -107,7 +107,7 @@ function Document({ path }: { path: string }): JSX.Element {
             {view.value === "history" && <History document={document} restored={loaded.reload} />}
           </>
         )}
-      </Show>
+      </WhenLoaded>
     </article>
   );
 }
@@ -125,7 +125,7 @@ function Edit({ document, saved }: { document: Shown; saved: () => Promise<void>
     event.preventDefault();
     const body = { path: document.path, content: content.value, expectedVersion: document.version };
     const key = crypto.randomUUID();
-    if (!(await act(() => call<"documentsPut">("POST", "/api/documents/put", { body, key }), "Saved"))) return;
+    if (!(await runAction(() => call<"documentsPut">("POST", "/api/documents/put", { body, key }), "Saved"))) return;
     writeDraft(draft, { text: "", files: [] });
     await saved();
   };
@@ -163,11 +163,11 @@ function History({ document, restored }: { document: Shown; restored: () => Prom
   const restore = async (version: number) => {
     const body = { path, version, expectedVersion: newest };
     const key = crypto.randomUUID();
-    await act(() => call<"documentsRestore">("POST", "/api/documents/restore", { body, key }), "Restored");
+    await runAction(() => call<"documentsRestore">("POST", "/api/documents/restore", { body, key }), "Restored");
     await restored();
   };
   return (
-    <Show of={loaded}>
+    <WhenLoaded state={loaded}>
       {({ versions }) => (
         <ul class="lines">
           {versions.map(({ version, author, createdAt: at, turnId, deleted }) => (
@@ -201,7 +201,7 @@ function History({ document, restored }: { document: Shown; restored: () => Prom
           ))}
         </ul>
       )}
-    </Show>
+    </WhenLoaded>
   );
 }
 
@@ -215,5 +215,5 @@ function Compare({ path, version }: { path: string; version: number }): JSX.Elem
     const [before, after] = await Promise.all([read(version - 1), read(version)]);
     return { before, after };
   }, [path, version]);
-  return <Show of={loaded}>{({ before, after }) => <DiffView before={before} after={after} />}</Show>;
+  return <WhenLoaded state={loaded}>{({ before, after }) => <DiffView before={before} after={after} />}</WhenLoaded>;
 }

@@ -6,7 +6,7 @@ import { visible } from "../chat/markdown.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Fold } from "../parts/fold.tsx";
 import { compact, duration, money } from "../parts/format.ts";
-import { Show, useLoad } from "../parts/load.tsx";
+import { WhenLoaded, useLoad } from "../parts/load.tsx";
 
 type Span = Result<"turnsTrace">["spans"][number];
 type Sent = NonNullable<Result<"turnsRequest">["request"]>;
@@ -49,7 +49,7 @@ function CallLine({ number, span }: { number: number; span: Span }): JSX.Element
 function Request({ turnId, step }: { turnId: string; step: number }): JSX.Element {
   const loaded = useLoad(() => call<"turnsRequest">("GET", `/api/turns/${turnId}/requests/${step}`), [turnId, step]);
   return (
-    <Show of={loaded}>
+    <WhenLoaded state={loaded}>
       {({ exact, note, request }) => (
         <>
           <p class={exact ? "muted" : "error-text"}>
@@ -60,7 +60,7 @@ function Request({ turnId, step }: { turnId: string; step: number }): JSX.Elemen
           {request !== null && <Content request={request} />}
         </>
       )}
-    </Show>
+    </WhenLoaded>
   );
 }
 

@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { visible } from "../chat/markdown.ts";
 import { clock } from "../parts/format.ts";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { act, toast } from "../parts/toast.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction, toast } from "../parts/toast.tsx";
 
 const everyMs = 8_000;
 const roles = ["owner", "user", "guest", "blocked"] as const;
@@ -22,7 +22,7 @@ export function People(): JSX.Element {
       <section>
         <h2>Requests for access</h2>
         <Admit done={() => void people.reload()} />
-        <Show of={people}>
+        <WhenLoaded state={people}>
           {({ pairings }) => (
             <ul class="lines">
               {pairings.map(({ channel, account, contactId, name, expiresAt }) => (
@@ -41,19 +41,19 @@ export function People(): JSX.Element {
               )}
             </ul>
           )}
-        </Show>
+        </WhenLoaded>
       </section>
       <section>
         <h2>Admitted people</h2>
-        <Show of={people}>
+        <WhenLoaded state={people}>
           {(found) =>
             found.contacts.length === 0 ? (
-              <Empty icon="people" title="Nobody was admitted by pairing">
+              <EmptyState icon="people" title="Nobody was admitted by pairing">
                 <p>
                   People who are listed in <code>owners</code> or <code>allow_from</code> of an account need no pairing
                   and are not listed here.
                 </p>
-              </Empty>
+              </EmptyState>
             ) : (
               <ul class="lines">
                 {found.contacts.map((contact) => (
@@ -66,7 +66,7 @@ export function People(): JSX.Element {
               </ul>
             )
           }
-        </Show>
+        </WhenLoaded>
       </section>
     </div>
   );
@@ -89,7 +89,7 @@ function Admit({ done }: { done: () => void }): JSX.Element {
       session.value === ""
         ? call<"pairingsApprove">("POST", "/api/pairings/approve", { body })
         : call<"peopleLink">("POST", "/api/people/link", { body: linked });
-    if (await act(admit, session.value === "" ? "Admitted" : "Linked: their messages join that conversation")) {
+    if (await runAction(admit, session.value === "" ? "Admitted" : "Linked: their messages join that conversation")) {
       form.reset();
       session.value = "";
       done();
@@ -133,7 +133,7 @@ function Line({ contact, changed }: { contact: Contact; changed: () => Promise<v
   const { channel, account, contactId, name, role, route = null } = contact;
   const change = async (wanted: string) => {
     const body = { channel, account, contactId, role: wanted };
-    await act(async () => {
+    await runAction(async () => {
       const { note } = await call<"peopleSet">("POST", "/api/people", { body });
       toast(note ?? "Changed");
     });
@@ -142,7 +142,7 @@ function Line({ contact, changed }: { contact: Contact; changed: () => Promise<v
   const remove = async () => {
     const body = { channel, account, contactId };
     if (!window.confirm(`Forget ${name ?? contactId}? They are unknown again; their conversations are kept.`)) return;
-    await act(() => call<"peopleRemove">("POST", "/api/people/remove", { body }), "Removed");
+    await runAction(() => call<"peopleRemove">("POST", "/api/people/remove", { body }), "Removed");
     await changed();
   };
   return (

@@ -6,8 +6,8 @@ import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
 import { clock, plural } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { act } from "../parts/toast.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction } from "../parts/toast.tsx";
 
 type Job = Result<"schedulesList">["jobs"][number];
 
@@ -32,15 +32,15 @@ export function Schedules(): JSX.Element {
           }}
         />
       )}
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {({ jobs }) =>
           jobs.length === 0 ? (
-            <Empty icon="schedules" title="No jobs yet">
+            <EmptyState icon="schedules" title="No jobs yet">
               <p>
                 A job writes to the agent at given times. Create one here, ask the agent for it, or use{" "}
                 <code>parley cron add</code>.
               </p>
-            </Empty>
+            </EmptyState>
           ) : (
             <ul class="cards">
               {jobs.map((job) => (
@@ -49,7 +49,7 @@ export function Schedules(): JSX.Element {
             </ul>
           )
         }
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }
@@ -59,7 +59,7 @@ function NewJob({ done }: { done: () => void }): JSX.Element {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const body = { name: form.get("name"), schedule: form.get("schedule"), prompt: form.get("prompt") };
-    const created = await act(
+    const created = await runAction(
       () => call<"schedulesCreate">("POST", "/api/schedules", { body, key: crypto.randomUUID() }),
       "The job is created",
     );
@@ -90,7 +90,7 @@ function JobCard({ job, changed }: { job: Job; changed: () => Promise<void> }): 
   const open = useSignal(false);
   const path = `/api/schedules/${encodeURIComponent(job.id)}`;
   const change = async (what: () => Promise<unknown>, done: string) => {
-    await act(what, done);
+    await runAction(what, done);
     await changed();
   };
   const update = (body: object, done: string) =>
@@ -155,7 +155,7 @@ function JobCard({ job, changed }: { job: Job; changed: () => Promise<void> }): 
 function History({ path }: { path: string }): JSX.Element {
   const loaded = useLoad(() => call<"schedulesHistory">("GET", `${path}/history`), [path]);
   return (
-    <Show of={loaded}>
+    <WhenLoaded state={loaded}>
       {({ runs }) => (
         <ul class="lines">
           {runs.map((run) => (
@@ -171,6 +171,6 @@ function History({ path }: { path: string }): JSX.Element {
           {runs.length === 0 && <li class="muted">It has not run yet.</li>}
         </ul>
       )}
-    </Show>
+    </WhenLoaded>
   );
 }

@@ -8,8 +8,8 @@ import { visible } from "../chat/markdown.ts";
 import { Subagents } from "../chat/subagents.tsx";
 import { cacheShare, clock, compact, money, plural } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
-import { Show, useLoad } from "../parts/load.tsx";
-import { act, toast } from "../parts/toast.tsx";
+import { WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction, toast } from "../parts/toast.tsx";
 import { Fact } from "./cluster.tsx";
 
 type Summary = Result<"sessionsGet">["session"];
@@ -20,7 +20,7 @@ export function SessionView(): JSX.Element {
   const loaded = useLoad(async () => (await call<"sessionsGet">("GET", `/api/sessions/${id}`)).session, [id]);
   return (
     <div class="page">
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {(session) => (
           <>
             <header class="page-head">
@@ -40,7 +40,7 @@ export function SessionView(): JSX.Element {
             </section>
           </>
         )}
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }
@@ -49,7 +49,7 @@ function Actions({ session, changed }: { session: Summary; changed: () => Promis
   const path = `/api/sessions/${session.sessionId}`;
   const busy = useSignal(false);
   const change = async (body: object, done: string) => {
-    await act(() => call<"sessionsChange">("PATCH", path, { body }), done);
+    await runAction(() => call<"sessionsChange">("PATCH", path, { body }), done);
     recentChanged();
     await changed();
   };
@@ -60,14 +60,14 @@ function Actions({ session, changed }: { session: Summary; changed: () => Promis
   };
   const fork = async () => {
     const body = { action: "fork", session: session.sessionId, route: `http:default:console-${crypto.randomUUID()}` };
-    await act(async () => {
+    await runAction(async () => {
       const copy = await call<"sessionsOpen">("POST", "/api/sessions", { body });
       go("chat", copy.session.sessionId);
     }, "This is the copy; the original is kept");
   };
   const compactNow = async () => {
     busy.value = true;
-    await act(async () => {
+    await runAction(async () => {
       const result = await call<"sessionsCompact">("POST", `${path}/compact`, { body: {} });
       if (result.outcome === "compacted")
         toast(`Compacted: ${compact(result.tokensBefore)} → ${compact(result.tokensAfter)} tokens`);
@@ -138,7 +138,7 @@ function Checkpoints({ session }: { session: Summary }): JSX.Element {
   const loaded = useLoad(() => call<"checkpointsList">("GET", `${path}/checkpoints`), [path]);
   const preview = useSignal<{ checkpointId: string; report: Rewind } | undefined>(undefined);
   const rewind = (checkpointId: string, dryRun: boolean) =>
-    act(
+    runAction(
       async () => {
         const body = { checkpointId, dryRun };
         const key = crypto.randomUUID();
@@ -151,7 +151,7 @@ function Checkpoints({ session }: { session: Summary }): JSX.Element {
   return (
     <section>
       <h2>Files that turns changed</h2>
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {({ checkpoints }) =>
           checkpoints.length === 0 ? (
             <p class="muted">No turn of this session has changed a file.</p>
@@ -181,7 +181,7 @@ function Checkpoints({ session }: { session: Summary }): JSX.Element {
             </ul>
           )
         }
-      </Show>
+      </WhenLoaded>
     </section>
   );
 }

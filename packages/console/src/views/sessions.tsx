@@ -9,7 +9,7 @@ import { newChat } from "../chat/new-chat.ts";
 import type { SessionRow } from "../chat/recent-state.ts";
 import { age, compact, money } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
-import { Empty, Failure } from "../parts/load.tsx";
+import { EmptyState, ErrorNotice } from "../parts/load.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { asTree } from "./session-tree.ts";
 
@@ -113,12 +113,12 @@ export function Sessions(): JSX.Element {
           <option value="calls">With single calls</option>
         </select>
       </div>
-      {problem.value !== undefined && <Failure error={problem.value} retry={() => load(false)} />}
+      {problem.value !== undefined && <ErrorNotice error={problem.value} retry={() => load(false)} />}
       {found.value === undefined && problem.value === undefined && (
         <div class="loading" role="status" aria-label="Loading" />
       )}
       {found.value !== undefined && rows.length === 0 && (
-        <Empty icon="sessions" title={isFiltered ? "No session matches" : "No sessions here"}>
+        <EmptyState icon="sessions" title={isFiltered ? "No session matches" : "No sessions here"}>
           <p>
             {text === ""
               ? isFiltered
@@ -126,7 +126,7 @@ export function Sessions(): JSX.Element {
                 : "Start a chat, or choose other filters."
               : "The search finds messages that contain all words, each from its beginning. Try fewer words."}
           </p>
-        </Empty>
+        </EmptyState>
       )}
       {rows.length > 0 && (
         <VirtualList

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call } from "../api/http.ts";
 import { visible } from "../chat/markdown.ts";
-import { Show, useLoad } from "../parts/load.tsx";
+import { WhenLoaded, useLoad } from "../parts/load.tsx";
 
 export function Settings(): JSX.Element {
   const loaded = useLoad(() => call<"settingsGet">("GET", "/api/settings"), []);
@@ -28,7 +28,7 @@ export function Settings(): JSX.Element {
       <p class="muted">
         Read-only. Change <code>parley.toml</code>, check it with <code>npx parley config check</code>, and restart.
       </p>
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {({ settings, problems }) => {
           const shown = settings.filter(
             ({ key, origin }) => key.toLowerCase().includes(text.value) && (!changedOnly.value || origin !== "default"),
@@ -86,7 +86,7 @@ export function Settings(): JSX.Element {
             </>
           );
         }}
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }

@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { call, type Result } from "../api/http.ts";
 import { visible } from "../chat/markdown.ts";
 import { modelName } from "../parts/format.ts";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
-import { act, toast } from "../parts/toast.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
+import { runAction, toast } from "../parts/toast.tsx";
 import { Fact } from "./cluster.tsx";
 
 type Server = Result<"mcpList">["servers"][number];
@@ -20,7 +20,7 @@ export function Tools(): JSX.Element {
       <header class="page-head">
         <h1>Tools and MCP servers</h1>
       </header>
-      <Show of={agent}>
+      <WhenLoaded state={agent}>
         {({ tools, toolSummaries, permissionMode, workspace, model }) => (
           <>
             <dl class="facts">
@@ -41,17 +41,17 @@ export function Tools(): JSX.Element {
             </section>
           </>
         )}
-      </Show>
+      </WhenLoaded>
       <section>
         <h2>MCP servers</h2>
-        <Show of={servers}>
+        <WhenLoaded state={servers}>
           {(found) =>
             found.servers.length === 0 ? (
-              <Empty icon="tools" title="No MCP servers">
+              <EmptyState icon="tools" title="No MCP servers">
                 <p>
                   Add one below <code>[mcp.servers.&lt;name&gt;]</code> in <code>parley.toml</code>, then restart.
                 </p>
-              </Empty>
+              </EmptyState>
             ) : (
               <ul class="cards">
                 {found.servers.map((server) => (
@@ -60,7 +60,7 @@ export function Tools(): JSX.Element {
               </ul>
             )
           }
-        </Show>
+        </WhenLoaded>
       </section>
     </div>
   );
@@ -71,7 +71,7 @@ function ServerCard({ server, changed }: { server: Server; changed: () => Promis
   const isOn = server.switched?.on !== false;
   const change = async (body: object) => {
     const path = `/api/mcp/${encodeURIComponent(server.server)}`;
-    await act(() => call<"mcpSwitchServer">("POST", path, { body, key: crypto.randomUUID() }), "Done");
+    await runAction(() => call<"mcpSwitchServer">("POST", path, { body, key: crypto.randomUUID() }), "Done");
     await changed();
   };
   const { server: name, state, tools, problem } = server;
@@ -105,7 +105,7 @@ function ServerCard({ server, changed }: { server: Server; changed: () => Promis
 function Consent({ name }: { name: string }): JSX.Element {
   const link = useSignal<string | null>(null);
   const get = () =>
-    act(async () => {
+    runAction(async () => {
       const path = `/api/mcp/${encodeURIComponent(name)}/consent`;
       const found = await call<"mcpConsentLink">("POST", path, { body: {} });
       if (found.link === null) toast("No consent is needed any more");
@@ -136,7 +136,7 @@ function ServerTools({ name, change }: { name: string; change: (body: object) =>
     await loaded.reload();
   };
   return (
-    <Show of={loaded}>
+    <WhenLoaded state={loaded}>
       {({ tools }) => (
         <ul class="lines">
           {tools.map(({ tool, summary = "", hidden }) => (
@@ -153,6 +153,6 @@ function ServerTools({ name, change }: { name: string; change: (body: object) =>
           {tools.length === 0 && <li class="muted">It has not listed its tools yet.</li>}
         </ul>
       )}
-    </Show>
+    </WhenLoaded>
   );
 }

@@ -5,7 +5,7 @@ import { href, route } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
 import { Markdown } from "../chat/text.tsx";
 import { cacheShare, clock, compact, duration, money } from "../parts/format.ts";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
 import { Fact } from "./cluster.tsx";
 import { ModelCalls } from "./model-calls.tsx";
 import { waterfall, type Bar } from "./waterfall.ts";
@@ -18,9 +18,9 @@ export function Turn(): JSX.Element {
   const { id } = route.value;
   if (id === null) {
     return (
-      <Empty icon="clock" title="Which turn?">
+      <EmptyState icon="clock" title="Which turn?">
         <p>Open one with the link below an answer in the chat.</p>
-      </Empty>
+      </EmptyState>
     );
   }
   return <TurnOf key={id} id={id} />;
@@ -37,7 +37,7 @@ function TurnOf({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(load, [id], everyMs);
   return (
     <div class="page">
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {({ turn, trace }) => {
           const cached = cacheShare(turn.usage);
           const { bars, totalMs } = waterfall(trace, Date.now());
@@ -84,7 +84,7 @@ function TurnOf({ id }: { id: string }): JSX.Element {
             </>
           );
         }}
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }

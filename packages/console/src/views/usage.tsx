@@ -7,7 +7,7 @@ import { call, type Result } from "../api/http.ts";
 import { href } from "../app/router.ts";
 import { visible } from "../chat/markdown.ts";
 import { compact, duration, money } from "../parts/format.ts";
-import { Empty, Show, useLoad } from "../parts/load.tsx";
+import { EmptyState, WhenLoaded, useLoad } from "../parts/load.tsx";
 import { byDay, byGroup, shareOf, totalOf, type DayUsage, type GroupUsage, type UsageRow } from "./usage-rows.ts";
 import { Fact } from "./cluster.tsx";
 
@@ -34,7 +34,7 @@ export function Usage(): JSX.Element {
           ))}
         </select>
       </header>
-      <Show of={loaded}>
+      <WhenLoaded state={loaded}>
         {({ rows, latency, groups }) =>
           rows.length === 0 ? (
             <NoUsage />
@@ -45,16 +45,16 @@ export function Usage(): JSX.Element {
             </>
           )
         }
-      </Show>
+      </WhenLoaded>
     </div>
   );
 }
 
 function NoUsage(): JSX.Element {
   return (
-    <Empty icon="usage" title="No model calls in this period">
+    <EmptyState icon="usage" title="No model calls in this period">
       <p>Choose a longer period, or write something in the chat.</p>
-    </Empty>
+    </EmptyState>
   );
 }
 

@@ -1,5 +1,5 @@
-// What a channel is, as data: its settings, secrets, abilities, limits and set-up. Configuration, checks, secrets, documentation and the
-// gateway's delivery follow from it; no code branches on a channel's name.
+// The type of a channel's entry, which describes the channel: settings, secrets, capabilities, limits and set-up. Configuration, checks,
+// documentation and the gateway's delivery read the entries; no code branches on a channel's name.
 import { z } from "zod";
 
 /** How the host renders an answer before an adapter sends it. */
@@ -109,7 +109,7 @@ export const peopleSettings = {
   require_mention: z.boolean().default(true),
   /**
    * Show the agent what people wrote in a group since its last turn there, with the next message that mentions it: at most the last 50
-   * messages of one day and 16 KB. What others than the sender wrote is untrusted. Needs `require_mention`. Left out: false.
+   * messages of one day and 16 KB. What others than the sender wrote is untrusted. Needs `require_mention`. Omitted: false.
    */
   group_context: z.boolean().optional(),
   /**
@@ -119,14 +119,14 @@ export const peopleSettings = {
   edits: z.enum(["queued", "running", "always"]).optional(),
   /**
    * What else reaches the agent as a message of the person, and is answered: a `reaction` to a message of the agent, or that somebody `added`
-   * the agent to a group it may take part in. Left out: nothing.
+   * the agent to a group it may take part in. Omitted: nothing.
    */
   events: z.array(z.enum(["reaction", "added"])).optional(),
   /** The profile that answers here instead of the agent itself; each conversation then has a session of its own. Applies to new sessions. */
   profile: z.string().optional(),
-  /** Show an answer while it is written, where the platform can edit messages. Left out: true. */
+  /** Show an answer while it is written, where the platform can edit messages. Omitted: true. */
   preview: z.boolean().optional(),
-  /** React to a message while its turn runs, where the platform has reactions. Left out: false. */
+  /** React to a message while its turn runs, where the platform has reactions. Omitted: false. */
   acknowledge: z.boolean().optional(),
 };
 
@@ -157,7 +157,7 @@ export const secretVariable = z
 export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<PeoplePolicy>> {
   /** The name in settings and addresses, and of the adapter's folder. */
   name: string;
-  /** The name for people. */
+  /** The name in texts for people. */
   title: string;
   /** The settings of one account. */
   settings: S;
@@ -165,7 +165,10 @@ export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<Peop
   /** The settings that the set-up asks for, in order; at least those that the schema requires. Omitted: none. */
   questions?: readonly SettingQuestion[];
   capabilities: ChannelCapabilities;
-  /** The gateway opens one connection per account, which a lease protects; or the platform calls the gateway in a mode. */
+  /**
+   * `leased`: the gateway opens one connection per account, and only the replica that holds its lease does. `called`: the platform sends
+   * HTTP requests to the gateway. Otherwise the value `leased` of the setting means the former.
+   */
   connection: "leased" | "called" | { setting: string; leased: string };
   /** The TCP ports of the platform that the gateway connects to; deployments allow them. Omitted: 443. */
   ports?: readonly number[];

@@ -24,7 +24,7 @@ export const telegramChannel = channelEntry({
   capabilities: {
     // 4,096 UTF-16 units after the markup has been parsed.
     text: { format: "inline_html", maxLength: 4_096, lengthUnit: "utf16", lengthCountsMarkup: false },
-    // About 30 messages a second in all, one a second in a chat, 20 a minute in a group; short bursts are accepted.
+    // About 30 messages a second in all, one per second in a chat, 20 a minute in a group; short bursts are accepted.
     rates: {
       account: { burst: 30, everyMs: 34 },
       conversations: [
@@ -36,7 +36,7 @@ export const telegramChannel = channelEntry({
     typing: true,
     files: true,
     actions: true,
-    // Edits count as messages: one a second in a chat.
+    // Edits count as messages: one per second in a chat.
     preview: { everyMs: 1_000 },
     // One of the emoji that every chat accepts: https://core.telegram.org/bots/api#reactiontypeemoji
     acknowledgement: "👀",

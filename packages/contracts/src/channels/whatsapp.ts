@@ -15,7 +15,7 @@ export const whatsappChannel = channelEntry({
     verify_token_env: secretVariable,
     /** The id of the business phone number, not the number itself. */
     phone_number_id: z.string().regex(/^\d{5,20}$/, "must be the id of the phone number: digits only"),
-    /** The approved template for answers after the 24-hour window has ended. Left out: such an answer is not sent. */
+    /** The approved template for answers after the 24-hour window has ended. Omitted: such an answer is not sent. */
     template: z
       .string()
       .regex(/^[a-z0-9_]{1,512}$/)

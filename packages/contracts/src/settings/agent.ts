@@ -30,7 +30,7 @@ export const defaultModel = "claude-sonnet-5-5";
 export const AgentSettings = z
   .strictObject({
     ...profileFields,
-    /** Names of the agent's own tools; profiles do not inherit them. Left out: all tools. */
+    /** Names of the agent's own tools; profiles do not inherit them. Omitted: all tools. */
     tools: ToolScope.optional(),
     max_concurrent_turns: z.number().int().min(1).max(1024).default(64),
     max_output_tokens: z.number().int().min(1).max(128_000).default(16_384),
@@ -62,7 +62,7 @@ export const ProfileSettings = z.strictObject({
   ...profileFields,
   /** Description for the model that selects a profile. */
   description: z.string().optional(),
-  /** Names of tools; an empty list means none. Left out: the six read-only tools. */
+  /** Names of tools; an empty list means none. Omitted: the six read-only tools. */
   tools: ToolScope.optional(),
   /** `full`: the whole prompt. `minimal`: identity, tools, workspace and AGENTS.md. */
   prompt: z.enum(["full", "minimal"]).default("minimal"),

@@ -11,12 +11,12 @@ const TranscriptionSettings = z
     /** Base URL of an OpenAI-compatible API, including `/v1`; `/audio/transcriptions` is appended. Requires `model`. */
     url: z.url({ protocol: /^https?$/ }).optional(),
     model: z.string().min(1).optional(),
-    /** The environment variable with the key; left out: no key is sent. */
+    /** The environment variable with the key; omitted: no key is sent. */
     key_env: z
       .string()
       .regex(/^[A-Z_][A-Z0-9_]*$/)
       .optional(),
-    /** ISO 639-1 code, if all speech is in one language; left out: the service detects it. */
+    /** ISO 639-1 code, if all speech is in one language; omitted: the service detects it. */
     language: z
       .string()
       .regex(/^[a-z]{2}$/)
@@ -57,7 +57,7 @@ export const AttachmentSettings = z
     types: z.array(TypePattern).default(["*"]),
     /** How long content without a reference from a session is kept. */
     keep_hours: z.number().int().min(1).default(24),
-    /** Left out: audio is not transcribed, and the prompt notes that the agent cannot listen to it. */
+    /** Omitted: audio is not transcribed, and the prompt notes that the agent cannot listen to it. */
     transcription: TranscriptionSettings.optional(),
   })
   .prefault({});

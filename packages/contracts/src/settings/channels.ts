@@ -13,7 +13,7 @@ const WebhookSettings = z.strictObject({
   /** `event`: a description of the events of a known sender, otherwise `json`. `json`: the body with indentation. `text`: the body as it is. */
   format: z.enum(webhookFormats).default("event"),
   /**
-   * The conversation of its deliveries: the thread `main`, one of its own for all of them, a `new` one for each, or `session:<key>`. Left out: `main` if
+   * The conversation of its deliveries: the thread `main`, one of its own for all of them, a `new` one for each, or `session:<key>`. Omitted: `main` if
    * `session.share` contains `webhooks`, otherwise `own`.
    */
   target: z
@@ -26,7 +26,7 @@ const WebhookSettings = z.strictObject({
   note: z.boolean().default(false),
   /** The profile that handles the deliveries, in a session of its own, instead of the agent itself. Applies to a new session. */
   profile: z.string().optional(),
-  /** Destination of the agent's answer; left out: it stays in the session. */
+  /** Destination of the agent's answer; omitted: it stays in the session. */
   reply_to: z.strictObject({ channel: z.string(), account: z.string(), conversation: z.string() }).optional(),
   /**
    * Calls that a turn of this webhook may make without approval, beyond a guest's rights; also in a tainted turn and in

@@ -23,7 +23,7 @@ export const CompactionSettings = z
     keep_share: z.number().min(0).max(1).default(0.2),
     /** Repeats the person's last request after the summary when it is not kept anyway. A running turn's is always repeated. */
     append_last_request: z.boolean().default(true),
-    /** The model that writes the summary; left out: the answering model with the same prefix, which uses its cache. */
+    /** The model that writes the summary; omitted: the answering model with the same prefix, which uses its cache. */
     model: z.string().optional(),
     /** Prompts the model to save important facts to memory before its history is summarized. */
     memory_flush: z.boolean().default(false),

@@ -22,15 +22,15 @@ const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name 
 
 const HookSettings = z
   .strictObject({
-    /** Its name on the bus, in logs and metrics; left out: its event and position in the list, such as `PreToolUse-0`. */
+    /** Its name on the bus, in logs and metrics; omitted: its event and position in the list, such as `PreToolUse-0`. */
     name: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, "must be a name such as `guard-exec`")
       .optional(),
     event: z.enum(hookEvents),
-    /** The tool's name (or, for events without a tool, the event's matched field): exact, with `*`, or several as `a|b`. Empty or left out: always. */
+    /** The tool's name (or, for events without a tool, the event's matched field): exact, with `*`, or several as `a|b`. Empty or omitted: always. */
     matcher: z.string().optional(),
-    /** Only in sessions of this profile; left out: in all sessions. */
+    /** Only in sessions of this profile; omitted: in all sessions. */
     profile: z.string().min(1).optional(),
     /** A shell command, run by the tool-runner in the folder of parley.toml: JSON on its standard input, JSON on its standard output. */
     command: z.string().min(1).optional(),

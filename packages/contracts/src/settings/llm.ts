@@ -14,7 +14,7 @@ const LlmSettings = z.strictObject({
   base_url: z
     .url({ protocol: /^https?$/, error: "must be an address such as http://127.0.0.1:11434/v1" })
     .refine((url) => (URL.parse(url)?.username ?? "") === "", "must not contain a user name or password; use key_env"),
-  /** Name of the environment variable with the key; left out: no key is sent. */
+  /** Name of the environment variable with the key; omitted: no key is sent. */
   key_env: z
     .string()
     .regex(

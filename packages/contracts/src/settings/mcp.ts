@@ -24,7 +24,7 @@ const IdentitySettings = z.strictObject({
   token_url: z.url({ protocol: /^https?$/ }),
   /** Parley's client id there. */
   client_id: z.string().min(1),
-  /** Variable of the tool-runner's environment with that client's secret; left out: none. */
+  /** Variable of the tool-runner's environment with that client's secret; omitted: none. */
   client_secret_env: variable.optional(),
   /** File with the person's ID token, read again for each use; an external process must keep it fresh. */
   token_file: z.string().startsWith("/", "must be an absolute path"),
@@ -37,10 +37,10 @@ const OAuthSettings = z
      * identity provider asserts a person's identity, without interaction.
      */
     grant: z.enum(["authorization_code", "client_credentials", "cross_app_access"]).default("authorization_code"),
-    /** The id of a registered client; left out: Parley uses its metadata document or registers itself. */
+    /** The id of a registered client; omitted: Parley uses its metadata document or registers itself. */
     client_id: z.string().min(1).optional(),
     /**
-     * URL of Parley's client metadata document, for authorization servers that read it instead of a registration. Left out:
+     * URL of Parley's client metadata document, for authorization servers that read it instead of a registration. Omitted:
      * `/oauth/mcp/<server>/client.json` of the gateway if `public_url` is https. `none`: no document, Parley registers itself.
      */
     metadata_url: z.union([z.literal("none"), z.url({ protocol: /^https$/ })]).optional(),
@@ -51,7 +51,7 @@ const OAuthSettings = z
      * in place of a secret. For `client_credentials`.
      */
     private_key_env: variable.optional(),
-    /** Signature algorithm; left out: the algorithm of the key, RS256 for RSA. */
+    /** Signature algorithm; omitted: the algorithm of the key, RS256 for RSA. */
     signing_algorithm: z.enum(signingAlgorithms).optional(),
     /** The identity provider, for `cross_app_access`. */
     identity: IdentitySettings.optional(),
@@ -85,7 +85,7 @@ const OAuthSettings = z
 /** Limits of a server's sampling requests. */
 const SamplingSettings = z.strictObject({
   enabled: z.boolean(),
-  /** The answering model (`anthropic:x`, `openai:x`); left out: the agent's model. */
+  /** The answering model (`anthropic:x`, `openai:x`); omitted: the agent's model. */
   model: z.string().min(1).optional(),
   /** Maximum answers for one tool call. */
   max_requests: z.number().int().min(1).max(100).default(5),
@@ -104,7 +104,7 @@ const McpServerSettings = z
     /** Variables of the tool-runner's environment that the program gets, in addition to PATH and LANG. */
     env: z.array(variable).default([]),
     /**
-     * Working directory of the program, relative to the workspace; left out: an empty folder of the tool-runner. In a folder of the
+     * Working directory of the program, relative to the workspace; omitted: an empty folder of the tool-runner. In a folder of the
      * workspace only a program with an absolute path elsewhere may run, and none that loads code from its working directory (docs/mcp.md).
      */
     cwd: z.string().min(1).optional(),
@@ -122,7 +122,7 @@ const McpServerSettings = z
     era: z.enum(["auto", "legacy", "2026"]).default("auto"),
     /** The server's tools that the agent has, by the server's names; `*` matches any text. */
     tools: z.array(z.string().min(1)).default(["*"]),
-    /** Risk of its tools for permissions. Left out: high, and critical for a tool with `destructiveHint`. */
+    /** Risk of its tools for permissions. Omitted: high, and critical for a tool with `destructiveHint`. */
     risk: z.enum(["none", "low", "medium", "high", "critical"]).optional(),
     /** Trust the annotations of its tools that they only read or may be repeated. */
     trust_annotations: z.boolean().default(false),
@@ -130,7 +130,7 @@ const McpServerSettings = z
     timeout_seconds: z.number().int().min(1).max(3_600).default(60),
     /** How long a call may wait for people's answers to elicitations, in addition to its timeout; 0: elicitation is not allowed. */
     question_seconds: z.number().int().min(0).max(3_600).default(600),
-    /** The server may request model answers during its calls, at the agent's cost. Left out: not allowed. */
+    /** The server may request model answers during its calls, at the agent's cost. Omitted: not allowed. */
     sampling: SamplingSettings.optional(),
     /** Maximum wall-clock time of its start, including listing its tools. */
     start_timeout_seconds: z.number().int().min(1).max(600).default(30),

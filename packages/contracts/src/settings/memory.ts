@@ -7,7 +7,7 @@ const EmbedderSettings = z.strictObject({
   model: z.string().min(1),
   /** `openai`: POST <url>/embeddings. `ollama`: POST <url>/api/embed. */
   api: z.enum(["openai", "ollama"]).default("openai"),
-  /** Name of the environment variable with the key; left out: no key is sent. */
+  /** Name of the environment variable with the key; omitted: no key is sent. */
   key_env: z
     .string()
     .regex(/^[A-Z][A-Z0-9_]*$/, "must be the NAME of an environment variable, such as OPENAI_API_KEY")
@@ -27,7 +27,7 @@ const ConsolidationSettings = z
      * 0: never, because it costs money without a request and changes a document that is in every prompt.
      */
     idle_minutes: z.number().min(0).max(10_080).default(0),
-    /** The model, preferably a cheap one; left out: the agent's model. */
+    /** The model, preferably a cheap one; omitted: the agent's model. */
     model: z.string().optional(),
     /** Maximum calls per day (UTC), including failed ones; the only limit for a model without a known price. */
     max_calls_per_day: z.number().int().min(1).max(1_000).default(8),
@@ -57,7 +57,7 @@ export const MemorySettings = z
     recency_weight: z.number().min(0).max(2).default(0),
     /** Additional weight of notes in MEMORY.md: 0.5 adds half of their score. */
     importance_weight: z.number().min(0).max(2).default(0),
-    /** The embedding service; left out: only full-text search. */
+    /** The embedding service; omitted: only full-text search. */
     embedder: EmbedderSettings.optional(),
     consolidation: ConsolidationSettings,
   })

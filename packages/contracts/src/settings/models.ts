@@ -8,11 +8,11 @@ const Price = z.strictObject({
   /** US dollars per million tokens. */
   input: z.number().min(0),
   output: z.number().min(0),
-  /** Left out: same as `input`. */
+  /** Omitted: same as `input`. */
   cache_read: z.number().min(0).optional(),
-  /** For entries cached for five minutes. Left out: 1.25 times `input`, as for every Claude model. */
+  /** For entries cached for five minutes. Omitted: 1.25 times `input`, as for every Claude model. */
   cache_write: z.number().min(0).optional(),
-  /** For entries cached for one hour. Left out: twice `input`, as for every Claude model. */
+  /** For entries cached for one hour. Omitted: twice `input`, as for every Claude model. */
   cache_write_1h: z.number().min(0).optional(),
 });
 

@@ -26,7 +26,7 @@ const WebSettings = z
     max_bytes: z.number().int().min(1_024).max(52_428_800).default(5_242_880),
     /** Maximum wall-clock time of one fetch, including redirects. */
     timeout_seconds: z.number().int().min(1).max(120).default(30),
-    /** The provider of `web_search`; left out: the tool does not exist. */
+    /** The provider of `web_search`; omitted: the tool does not exist. */
     search: SearchSettings.optional(),
   })
   .prefault({});

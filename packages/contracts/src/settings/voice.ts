@@ -29,7 +29,7 @@ const SpeechSettings = z.strictObject({
   voice: z.string().min(1).default("alloy"),
   /** Chat platforms show `opus` as a voice message. */
   format: z.enum(speechFormats).default("opus"),
-  /** The environment variable with the key; left out: no key is sent. */
+  /** The environment variable with the key; omitted: no key is sent. */
   key_env: z
     .string()
     .regex(/^[A-Z_][A-Z0-9_]*$/)
@@ -44,7 +44,7 @@ export type SpeechSettings = z.infer<typeof SpeechSettings>;
 
 export const VoiceSettings = z
   .strictObject({
-    /** The speech-to-text server among `mcp.servers`; left out: the only one that has the tools. */
+    /** The speech-to-text server among `mcp.servers`; omitted: the only one that has the tools. */
     server: z.string().min(1).optional(),
     /** The server's names of its tools. */
     tools: SttToolSettings,
@@ -66,7 +66,7 @@ export const VoiceSettings = z
     keep_events: z.number().int().min(1).max(10_000).default(200),
     /** Role of speech from a loopback device, which records other people. Speech from a microphone has the role of the person who started it. */
     loopback_role: z.enum(contactRoles).default("guest"),
-    /** Text to speech; left out: no spoken answers. */
+    /** Text to speech; omitted: no spoken answers. */
     speech: SpeechSettings.optional(),
   })
   .prefault({});

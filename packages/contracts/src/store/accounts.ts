@@ -16,7 +16,7 @@ const AccountStatusSchema = AccountRef.extend({
   lastOutAt: z.string().nullable(),
   /** Texts that wait to be sent. */
   waiting: z.number().int(),
-  /** Since when the oldest of them waits, ISO 8601, UTC; null: none waits. Left out by an older store. */
+  /** Since when the oldest of them waits, ISO 8601, UTC; null: none waits. Omitted by an older store. */
   waitingSince: z.string().nullable().optional(),
   /** Texts of the last 24 hours of which a message may not have arrived. */
   unknown: z.number().int(),

@@ -13,12 +13,12 @@ const ApprovalSchema = z.object({
   tool: z.string(),
   /** Description for the person: the tool and all arguments of the call. */
   summary: z.string(),
-  /** Characters that a list truncated from the end of `summary`; left out: none. */
+  /** Characters that a list truncated from the end of `summary`; omitted: none. */
   hiddenCharacters: z.number().int().positive().optional(),
   /** Why approval is required. */
   reason: z.string(),
   state: z.enum(approvalStates),
-  /** False: an approval covers this call only, also with "always". Left out by older versions. */
+  /** False: an approval covers this call only, also with "always". Omitted by older versions. */
   mayAlways: z.boolean().optional(),
   /** The approval also added a rule to the session. */
   always: z.boolean(),
@@ -42,15 +42,15 @@ export const approvalRequest = storeRequest({
     callHash: z.string().length(64),
     summary: z.string(),
     reason: z.string(),
-    /** The arguments of the call as it would run: JSON text. Left out by an older agent-core. */
+    /** The arguments of the call as it would run: JSON text. Omitted by an older agent-core. */
     input: z.string().optional(),
     /** Permission rules that an approval grants until the turn ends. */
     grants: z.array(z.string()).optional(),
-    /** Stored with the question, for the leader that resumes the call. Left out by an older agent-core. */
+    /** Stored with the question, for the leader that resumes the call. Omitted by an older agent-core. */
     authorization: AuthorizationSchema.optional(),
     expiresInMs: z.number().int().positive(),
     outgoing: z.array(OutgoingSchema),
-    /** Sent to the conversation that an owner used last; left out: nothing is sent. */
+    /** Sent to the conversation that an owner used last; omitted: nothing is sent. */
     toOwner: OutgoingSchema.omit({ address: true }).optional(),
     /** The question is stored only if `toOwner` can be sent: only an owner can answer it. */
     ownerOnly: z.boolean().optional(),
@@ -116,7 +116,7 @@ export const approvalList = storeRequest({
   output: z.object({
     approvals: z.array(
       ApprovalSchema.extend({
-        /** Null: the session has no title yet. Left out by an older store. */
+        /** Null: the session has no title yet. Omitted by an older store. */
         sessionTitle: z.string().nullable().optional(),
       }),
     ),

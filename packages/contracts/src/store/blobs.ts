@@ -30,7 +30,7 @@ export const blobBegin = storeRequest({
 export const blobPut = storeRequest({
   subject: "store.blob.put",
   clients: ["agent-core", "channel-gateway", "tool-runner"],
-  doc: "Upload one chunk of content that `store.blob.begin` or `store.call.blob.begin` announced, 256 KiB except for the last one, in any order. Repeating a chunk has no effect. NOT_FOUND when the upload is over.",
+  doc: "Upload one chunk of content that `store.blob.begin` or `store.call.blob.begin` announced, 256 KiB except for the last one, in any order. Repeating a chunk has no effect. NOT_FOUND when the upload has ended.",
   input: z.object({
     uploadId: z.uuid(),
     /** From 0. */
@@ -43,7 +43,7 @@ export const blobPut = storeRequest({
 export const blobCommit = storeRequest({
   subject: "store.blob.commit",
   clients: ["agent-core", "channel-gateway", "tool-runner"],
-  doc: "Complete an upload. INVALID_INPUT, without storing anything, when chunks are missing, the hash differs, or `attachments.types` does not allow the type. NOT_FOUND when the upload is over. The content is kept for `attachments.keep_hours` and as long as a session refers to it.",
+  doc: "Complete an upload. INVALID_INPUT, without storing anything, when chunks are missing, the hash differs, or `attachments.types` does not allow the type. NOT_FOUND when the upload has ended. The content is kept for `attachments.keep_hours` and as long as a session refers to it.",
   input: z.object({ uploadId: z.uuid() }),
   output: z.object({ blob: BlobSchema }),
 });

@@ -73,7 +73,7 @@ export const callDocumentPut = forCall({
     opId: z.uuid(),
     path: DocumentPath,
     content: z.string(),
-    /** The version that the change is based on; 0: there is no such document. Left out: any version. */
+    /** The version that the change is based on; 0: there is no such document. Omitted: any version. */
     expectedVersion: z.number().int().min(0).optional(),
   }),
   output: ChangeSchema,

@@ -9,7 +9,7 @@ export const ContactSchema = z.object({
   contactId: z.string(),
   name: z.string().nullable(),
   role: z.enum([...contactRoles, "blocked"]),
-  /** The route of another conversation of theirs, whose session their direct messages join. Left out or null: none. */
+  /** The route of another conversation of theirs, whose session their direct messages join. Omitted or null: none. */
   route: z.string().max(600).nullish(),
 });
 

@@ -130,7 +130,7 @@ export const documentPut = storeRequest({
     path: DocumentPath,
     author: z.enum(documentAuthors),
     turnId: z.uuid().optional(),
-    /** The version that the change is based on; 0: there is no such document. Left out: any version. */
+    /** The version that the change is based on; 0: there is no such document. Omitted: any version. */
     expectedVersion: z.number().int().min(0).optional(),
     content: z.string(),
   }),
@@ -144,7 +144,7 @@ export const documentRevise = storeRequest({
   input: z.object({
     opId: z.uuid(),
     path: DocumentPath,
-    /** The newest version as the caller knows it. Left out: any version. */
+    /** The newest version as the caller knows it. Omitted: any version. */
     expectedVersion: z.number().int().min(0).optional(),
     change: z.discriminatedUnion("do", [
       z.object({ do: z.literal("delete"), author: z.enum(documentAuthors) }),

@@ -44,7 +44,7 @@ export const fileRenew = storeRequest({
 export const fileComplete = storeRequest({
   subject: "store.file.complete",
   clients: ["channel-gateway"],
-  doc: "Replace the missing files of a message, in their order, by their content or by notes; turns may then start with it. Not completed when the claim is over or the message is no longer queued.",
+  doc: "Replace the missing files of a message, in their order, by their content or by notes; turns may then start with it. Not completed when the claim has ended or the message is no longer queued.",
   input: FileClaim.extend({ parts: z.array(z.discriminatedUnion("type", [TextPart, BlobPart])).min(1) }),
   output: z.object({ completed: z.boolean() }),
 });

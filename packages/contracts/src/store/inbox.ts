@@ -28,15 +28,15 @@ export const inboxPut = storeRequest({
      * external id of the account.
      */
     content: z.object({ id: z.string().min(1).max(128), sameWithinMs: z.number().int().positive() }).optional(),
-    /** The message also contains what `store.group.keep` stored of its place. Left out: nothing. */
+    /** The message also contains what `store.group.keep` stored of its place. Omitted: nothing. */
     context: z.object({ place: z.string().min(1) }).optional(),
-    /** The profile of the session, if this message is its first. Left out: the agent itself. */
+    /** The profile of the session, if this message is its first. Omitted: the agent itself. */
     profile: z.string().optional(),
-    /** The id of the session if this message creates it. Left out: the store chooses one. */
+    /** The id of the session if this message creates it. Omitted: the store chooses one. */
     newSessionId: z.uuid().optional(),
-    /** Whose limits the message counts toward, at its channel and account: their own ones, else these. Left out: nobody's. */
+    /** Whose limits the message counts toward, at its channel and account: their own ones, else these. Omitted: nobody's. */
     limits: z.object({ personId: z.string().min(1), defaults: PersonLimitsSchema }).optional(),
-    /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Left out: false. */
+    /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Omitted: false. */
     singleCall: z.boolean().optional(),
   }),
   output: z.object({
@@ -47,14 +47,14 @@ export const inboxPut = storeRequest({
     same: z.boolean(),
     /** Nothing was stored: the mode is `reject` and the session is busy, or the sender is over a limit. */
     refused: z.boolean(),
-    /** The limit that refused the message. Left out: none did. */
+    /** The limit that refused the message. Omitted: none did. */
     overLimit: OverLimitSchema.optional(),
     /** The running turn of the session at that moment, and its trust; only in the modes `interrupt` and `reject`. */
     runningTurnId: z.string().nullable(),
     runningTrust: TrustLevelSchema.nullable(),
-    /** The running turn is exclusive. Left out: false. */
+    /** The running turn is exclusive. Omitted: false. */
     runningExclusive: z.boolean().optional(),
-    /** The newest approval question that the session's turn waits for: this message is processed only after its answer. Left out: none. */
+    /** The newest approval question that the session's turn waits for: this message is processed only after its answer. Omitted: none. */
     heldUpBy: z.string().optional(),
   }),
 });
@@ -100,7 +100,7 @@ export const inboxList = storeRequest({
   input: z.object({
     sessionId: z.string(),
     limit: z.number().int().min(1).max(100),
-    /** Left out: `priority`. */
+    /** Omitted: `priority`. */
     order: z.enum(queueOrders).optional(),
   }),
   output: z.object({ rows: z.array(QueuedMessageSchema), more: z.boolean() }),
@@ -176,7 +176,7 @@ export const groupKeep = storeRequest({
     account: z.string().min(1),
     /** As of a stored message: a redelivery is not kept again. */
     externalId: z.string().min(1).max(512),
-    /** Left out: `externalId`. */
+    /** Omitted: `externalId`. */
     messageId: z.string().min(1).max(512).optional(),
     conversation: z.string().min(1).max(512),
     /** Where people read it: the group, or one of its threads. */
@@ -213,11 +213,11 @@ export type StartedTurn = z.infer<typeof StartedTurnSchema>;
 export const inboxReady = z.object({
   sessionId: z.string(),
   priority: z.number().int(),
-  /** Milliseconds from now at which the row's window ends; left out: now. */
+  /** Milliseconds from now at which the row's window ends; omitted: now. */
   afterMs: z.number().int().nonnegative().optional(),
-  /** The trust of the row if it may join a running turn; left out: it may not. */
+  /** The trust of the row if it may join a running turn; omitted: it may not. */
   steers: TrustLevelSchema.optional(),
-  /** The running turn that has the row as its input; left out: the row is queued. */
+  /** The running turn that has the row as its input; omitted: the row is queued. */
   started: StartedTurnSchema.optional(),
 });
 export type InboxReady = z.infer<typeof inboxReady>;

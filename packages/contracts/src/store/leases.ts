@@ -9,7 +9,7 @@ export const leadershipAcquire = storeRequest({
   input: z.object({
     opId: z.uuid(),
     holder: z.string(),
-    /** The secret that signs the grants of the new epoch: base64url of 32 random bytes. Left out: the epoch has no grants. */
+    /** The secret that signs the grants of the new epoch: base64url of 32 random bytes. Omitted: the epoch has no grants. */
     grantKey: z
       .string()
       .regex(/^[A-Za-z0-9_-]{43}$/)
@@ -82,7 +82,7 @@ export const leaseCheckpoint = storeRequest({
 export const leaseRelease = storeRequest({
   subject: "store.lease.release",
   clients: ["channel-gateway"],
-  doc: "Release the connection at once; other replicas receive `lease.released`.",
+  doc: "Release the connection immediately; other replicas receive `lease.released`.",
   input: LeaseRef,
   output: Empty,
 });

@@ -50,7 +50,7 @@ export const memorySearch = storeRequest({
     turnId: z.uuid(),
     query: z.string().max(8_000),
     limit: z.number().int().min(1).max(50),
-    /** The query's embedding and its model; left out: only full-text search. */
+    /** The query's embedding and its model; omitted: only full-text search. */
     vector: z.object({ model: z.string(), values: Vector }).optional(),
   }),
   output: z.object({

@@ -12,20 +12,20 @@ export const OutboxRowSchema = z.object({
   /** Empty if the row is an attachment. */
   text: z.string(),
   attachment: AttachmentSchema.nullable(),
-  /** Attachments that are sent with the last message of the text. Left out: none. */
+  /** Attachments that are sent with the last message of the text. Omitted: none. */
   files: z.array(AttachmentSchema).optional(),
-  /** Buttons below the text. Left out: none. */
+  /** Buttons below the text. Omitted: none. */
   actions: z.array(ActionSchema).optional(),
   /** The same for each attempt to send this message; passed to platforms that deduplicate. */
   idempotencyKey: z.string(),
   attempts: z.number().int(),
-  /** Where the next message begins in the text, in UTF-16 units of the plain text; left out: at the start. */
+  /** Where the next message begins in the text, in UTF-16 units of the plain text; omitted: at the start. */
   position: z.number().int().nonnegative().optional(),
-  /** Number of messages of this text that were sent. Left out: none. */
+  /** Number of messages of this text that were sent. Omitted: none. */
   parts: z.number().int().nonnegative().optional(),
-  /** The sender crashed while the message at `position` was in flight, so it may have arrived. Left out: false. */
+  /** The sender crashed while the message at `position` was in flight, so it may have arrived. Omitted: false. */
   interrupted: z.boolean().optional(),
-  /** The platform's id of the preview that the first message of this text replaces. An empty text deletes it. Left out: none. */
+  /** The platform's id of the preview that the first message of this text replaces. An empty text deletes it. Omitted: none. */
   replaces: z.string().optional(),
   /** ISO 8601, UTC. After this time the row is dropped. */
   expiresAt: z.string(),
@@ -47,7 +47,7 @@ export const SendRatesSchema = z.object({
 export const OwnerSchema = z.object({
   /** Stable name of the replica, e.g. the pod. */
   replica: z.string(),
-  /** New on every start, so that the store settles at once the rows that the replica's previous process left in `sending`. */
+  /** New on every start, so that the store settles immediately the rows that the replica's previous process left in `sending`. */
   incarnation: z.string(),
 });
 
@@ -104,23 +104,23 @@ export const outboxClaim = storeRequest({
     /** For channels with an owned connection: FENCED when the caller no longer owns it. */
     lease: LeaseRef.optional(),
     deduplicates: z.boolean(),
-    /** The caller sends one message of a text per claim and settles `part` and `doubtful`. Left out by an older gateway. */
+    /** The caller sends one message of a text per claim and settles `part` and `doubtful`. Omitted by an older gateway. */
     continues: z.boolean().optional(),
-    /** Charged for each claimed row. Left out: no limits. */
+    /** Charged for each claimed row. Omitted: no limits. */
     rates: SendRatesSchema.optional(),
-    /** The caller edits previews: texts replace those of their turns. Left out: there are none. */
+    /** The caller edits previews: texts replace those of their turns. Omitted: there are none. */
     previews: z.boolean().optional(),
-    /** The caller sends the files of a turn together with the text before them. Left out: each file is a row of its own. */
+    /** The caller sends the files of a turn together with the text before them. Omitted: each file is a row of its own. */
     filesWithText: z.boolean().optional(),
     limit: z.number().int().min(1).max(100),
     /** A row that is not settled within this time counts as abandoned. */
     claimMs: z.number().int(),
-    /** Rows of earlier claims whose outcome the caller has not stored. Left out by an older gateway: it waits for lost rows until their claim expires. */
+    /** Rows of earlier claims whose outcome the caller has not stored. Omitted by an older gateway: it waits for lost rows until their claim expires. */
     unsettled: z.array(z.string()).optional(),
   }),
   output: z.object({
     rows: z.array(OutboxRowSchema),
-    /** When the next row that a rate or a pause holds back may be claimed. Left out: none is held back. */
+    /** When the next row that a rate or a pause holds back may be claimed. Omitted: none is held back. */
     waitMs: z.number().optional(),
   }),
 });
@@ -128,7 +128,7 @@ export const outboxClaim = storeRequest({
 export const outboxOpen = storeRequest({
   subject: "store.outbox.open",
   clients: ["channel-gateway"],
-  doc: "List those of the accounts that have texts which are not settled, or previews. A replica asks for all its accounts at once, so that a text is sent although its hint was lost.",
+  doc: "List those of the accounts that have texts which are not settled, or previews. A replica asks for all its accounts in one request, so that a text is sent although its hint was lost.",
   input: z.object({
     /** `channel:account`. */
     accounts: z.array(z.string()).max(1_000),
@@ -148,7 +148,7 @@ export const outboxSettle = storeRequest({
       z.object({
         state: z.literal("sent"),
         providerMessageId: z.string().nullable(),
-        /** The position of the rest of the text, which waits for `store.outbox.more`. Left out: the text is complete. */
+        /** The position of the rest of the text, which waits for `store.outbox.more`. Omitted: the text is complete. */
         heldAt: z.number().int().positive().optional(),
       }),
       /** One message of the text was sent; the next one begins at `position`. */
@@ -163,11 +163,11 @@ export const outboxSettle = storeRequest({
         state: z.literal("retry"),
         afterMs: z.number().int().nonnegative(),
         reason: z.string(),
-        /** What the platform limits; left out: only this text waits. */
+        /** What the platform limits; omitted: only this text waits. */
         scope: z.enum(["conversation", "account"]).optional(),
-        /** The platform was not called, because of a pause, so this does not count as an attempt. Left out: it was called. */
+        /** The platform was not called, because of a pause, so this does not count as an attempt. Omitted: it was called. */
         held: z.boolean().optional(),
-        /** The preview cannot be edited, so the next attempt sends a new message. Left out: the text replaces its preview. */
+        /** The preview cannot be edited, so the next attempt sends a new message. Omitted: the text replaces its preview. */
         withoutPreview: z.boolean().optional(),
       }),
       z.object({ state: z.literal("unknown"), reason: z.string() }),

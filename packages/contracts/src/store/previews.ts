@@ -21,7 +21,7 @@ const Paced = Preview.extend({
 export const previewOpen = storeRequest({
   subject: "store.preview.open",
   clients: ["channel-gateway"],
-  doc: "Record that the preview of a turn's answer is about to be sent to a conversation, whose other texts wait meanwhile. Refused for good (`never`) when the turn is over or has a preview there, when the account is paused or when the lease is lost; refused for now (`later`) while other texts of the conversation wait, or while the rates leave less than half of their burst for answers.",
+  doc: "Record that the preview of a turn's answer is about to be sent to a conversation, whose other texts wait meanwhile. Refused permanently (`never`) when the turn has ended or has a preview there, when the account is paused or when the lease is lost; refused for now (`later`) while other texts of the conversation wait, or while the rates leave less than half of their burst for answers.",
   input: Paced.extend({
     opId: z.uuid(),
     address: ReplyAddressSchema,

@@ -69,7 +69,7 @@ export const processRenew = storeRequest({
   input: z.object({
     runner: Runner,
     key: Secret,
-    /** Left out: none. */
+    /** Omitted: none. */
     gone: z
       .array(z.object({ runner: Runner, seenAt: z.string() }))
       .max(maxProcesses)

@@ -1,5 +1,5 @@
 // Calls of tools that the program which drives a session runs itself. A call is held by one process of the program, which renews its
-// hold while it works; a call that nobody holds is over.
+// hold while it works; a call that nobody holds has ended.
 import { z } from "zod";
 import { ToolStepSchema } from "../turns.ts";
 import { Fenced, storeRequest } from "./shared.ts";

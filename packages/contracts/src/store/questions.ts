@@ -63,7 +63,7 @@ export const questionRaise = storeRequest({
 export const questionLook = storeRequest({
   subject: "store.question.look",
   clients: ["tool-runner"],
-  doc: "Poll a raised question and report that its runner waits for another `heldForMs`. 0: the runner no longer waits, and an open question is over; an earlier answer remains.",
+  doc: "Poll a raised question and report that its runner waits for another `heldForMs`. 0: the runner no longer waits, and an open question has ended; an earlier answer remains.",
   input: z.object({
     grant: GrantToken,
     questionId: z.uuid(),

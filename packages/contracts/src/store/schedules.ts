@@ -25,7 +25,7 @@ const fields = {
   timeZone: z.string().min(1).max(64),
   prompt: z.string().min(1).max(20_000),
   target: z.enum(scheduleTargets),
-  /** The profile that answers, in a thread of the job's own. Null or left out: the agent itself. */
+  /** The profile that answers, in a thread of the job's own. Null or omitted: the agent itself. */
   profile: z.string().min(1).max(64).nullable().optional(),
   /** Destination of the answer. Null: the conversation that the owner used last before the due time. `nowhere`: it stays in its thread. */
   deliverTo: z.union([ReplyAddressSchema, z.literal("nowhere")]).nullable(),
@@ -59,12 +59,12 @@ export const JobPersonSchema = z.object({
 export type JobPerson = z.infer<typeof JobPersonSchema>;
 
 /**
- * Left out: any job. Otherwise only jobs of the person whose messages this turn answers; INVALID_INPUT if the turn answers several people,
+ * Omitted: any job. Otherwise only jobs of the person whose messages this turn answers; INVALID_INPUT if the turn answers several people,
  * or for a change by a turn that a job started.
  */
 const personOfTurn = z.uuid().optional();
 
-/** What the settings say about a job's person. Left out: the settings that the store keeps decide. */
+/** What the settings say about a job's person. Omitted: the settings that the store keeps decide. */
 const admission = z.enum(admissions).optional();
 
 /** One due time and its outcome. */
@@ -96,9 +96,9 @@ export const ScheduleSchema = z.object({
   id: z.string(),
   ...fields,
   createdBy: CreatorSchema,
-  /** The route of the conversation in which it runs and answers, with `target` `own`. Left out: `target` and `profile` decide. */
+  /** The route of the conversation in which it runs and answers, with `target` `own`. Omitted: `target` and `profile` decide. */
   route: z.string().optional(),
-  /** Their job: it runs with their rights, in the conversation where they created it. Left out: the owner's. */
+  /** Their job: it runs with their rights, in the conversation where they created it. Omitted: the owner's. */
   person: JobPersonSchema.optional(),
   /** A tainted turn created or changed it: its runs are tainted. */
   tainted: z.boolean().optional(),
@@ -119,15 +119,15 @@ export const scheduleCreate = storeRequest({
   doc: "Create a job. INVALID_INPUT names the invalid field and shows a valid example. A known id changes nothing (`created: false`). With `createdBy.trust` `user` it belongs to the person whose messages the turn answers, and runs in that conversation.",
   input: z.object({
     opId: z.uuid(),
-    /** Left out: the store generates one. */
+    /** Omitted: the store generates one. */
     id: ScheduleId.optional(),
     ...fields,
     createdBy: CreatorSchema,
     /** It runs in the conversation of the session that created it, because that has no address for answers. A new target or profile ends this. */
     inConversation: z.boolean().optional(),
-    /** Maximum upcoming jobs of a person other than the owner. Left out: no limit. */
+    /** Maximum upcoming jobs of a person other than the owner. Omitted: no limit. */
     personLimit: z.number().int().min(0).optional(),
-    /** A tainted turn creates it: its runs are tainted. Left out: a person, or an untainted turn. */
+    /** A tainted turn creates it: its runs are tainted. Omitted: a person, or an untainted turn. */
     tainted: z.boolean().optional(),
   }),
   output: z.object({ created: z.boolean(), job: ScheduleSchema }),
@@ -143,7 +143,7 @@ export const scheduleUpdate = storeRequest({
     change: z.object(fields).partial(),
     personOfTurn,
     personLimit: z.number().int().min(0).optional(),
-    /** A tainted turn changes it: its runs are tainted from now on. Left out: unchanged; a person's new prompt clears it. */
+    /** A tainted turn changes it: its runs are tainted from now on. Omitted: unchanged; a person's new prompt clears it. */
     tainted: z.boolean().optional(),
   }),
   output: z.object({ job: ScheduleSchema }),
@@ -163,7 +163,7 @@ export const scheduleGet = storeRequest({
   doc: "Get one job by its id, or by its name if unique, null when there is none; and its due times with their outcomes, newest first.",
   input: z.object({
     id: z.string(),
-    /** Maximum due times of its history; left out: none. */
+    /** Maximum due times of its history; omitted: none. */
     runs: z.number().int().min(0).max(200).optional(),
     personOfTurn,
   }),

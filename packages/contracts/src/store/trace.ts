@@ -54,7 +54,7 @@ const TraceSpanSchema = z.object({
   cacheWriteTokens: z.number().int().optional(),
   /** Millionths of a US dollar, of model calls; null: the price is unknown. */
   costMicros: z.number().int().nullable().optional(),
-  /** Milliseconds until the first token, of a model call that streamed one. Left out: unknown. */
+  /** Milliseconds until the first token, of a model call that streamed one. Omitted: unknown. */
   firstTokenMs: z.number().int().optional(),
 });
 export type TraceSpan = z.infer<typeof TraceSpanSchema>;

@@ -1,5 +1,5 @@
-// Turns and steps: claimed, committed, ended. Writes of agent-core carry `epoch` and are refused with STALE_EPOCH when another
-// agent-core leads.
+// Requests that claim, continue and end turns, and commit and settle their steps. Writes of agent-core contain `epoch` and are refused with
+// STALE_EPOCH when another replica has become the leader.
 import { z } from "zod";
 import { DurableEventSchema } from "../events.ts";
 import { TrustLevelSchema } from "../principals.ts";
@@ -25,7 +25,7 @@ import { CallTimingSchema, RequestRecordSchema } from "./trace.ts";
 export const FinishSchema = z.object({
   state: z.enum(turnStates).exclude(["running"]),
   exitReason: z.enum(exitReasons),
-  /** The answer, or the text sent to the user instead. Empty only where the limits of its caller leave nothing. */
+  /** The answer, or the text sent to the user instead. Empty only if the caller's limits on the answer remove all of it. */
   text: z.string(),
 });
 export type Finish = z.infer<typeof FinishSchema>;
@@ -33,31 +33,31 @@ export type Finish = z.infer<typeof FinishSchema>;
 /** Results that a hook rewrote after they were settled; the conversation contains the rewritten form. */
 const Rewritten = z.array(z.object({ n: z.number().int(), result: ToolResultPart }));
 
-/** Small results of `pure` calls that no runner has settled. They replace those of earlier attempts: the model received these. */
+/** Small results of `pure` calls that no runner has settled. They replace results of earlier attempts: the model received these. */
 const InlineSettlement = z.array(
   z.object({ n: z.number().int(), state: z.enum(["done", "failed"]), result: ToolResultPart }),
 );
 export type InlineSettlement = z.infer<typeof InlineSettlement>;
 
-/** Whether the turn is tainted: the messages that this request writes, except people's input, are marked. Left out: it is not. */
+/** Whether the turn is tainted: the messages that this request writes are then marked, except people's input. Omitted: it is not. */
 const Tainted = z.boolean().optional();
 
 export const turnClaim = storeRequest({
   subject: "store.turn.claim",
   clients: ["agent-core"],
-  doc: "Claim the session's next work: its running turn (resumed), otherwise the first queued row by `order`, which becomes a turn and a user message. `dead`: the turn was claimed too often and was ended with a notice. The reply contains the history after `knownSeq`, at most the newest messages that fit. Rows waiting for their window and parked turns do not count as work (`empty`).",
+  doc: "Claim the session's next work: its running turn (resumed), otherwise the first queued row by `order`, which becomes a turn and a user message. `dead`: the turn was claimed too often and was ended with a notice. The reply contains the history after `knownSeq`, at most the newest messages that fit. Rows whose batch window has not passed and parked turns do not count as work (`empty`).",
   input: z.object({
     ...Fenced,
     sessionId: z.string(),
     knownSeq: z.number().int(),
     maxClaims: z.number().int(),
-    /** Replaces the results of a dead turn that no model has read; left out: they stay. */
+    /** The text that replaces those results of a dead turn that no model has received; omitted: they stay. */
     withhold: z.string().min(1).optional(),
-    /** The order of queued rows; left out: `priority`. */
+    /** The order of queued rows; omitted: `priority`. */
     order: z.enum(queueOrders).optional(),
-    /** Also return what the session had used before (`turn.earlier`); left out: no. */
+    /** Also return what the session had used before (`turn.earlier`); omitted: no. */
     withEarlier: z.boolean().optional(),
-    /** Seconds of waiting that raise a row by one priority level; left out: 300. */
+    /** Priority ageing: after every so many seconds of waiting a row rises by one priority level; omitted: 300. */
     ageingSeconds: z.number().int().positive().optional(),
   }),
   output: z.discriminatedUnion("status", [
@@ -88,11 +88,11 @@ export const stepCommit = storeRequest({
     model: z.string(),
     stopReason: z.string(),
     usage: UsageSchema,
-    /** Millionths of a US dollar; left out: unknown price. */
+    /** Millionths of a US dollar; omitted: unknown price. */
     costMicros: z.number().int().nonnegative().optional(),
-    /** Left out: unknown. */
+    /** Omitted: unknown. */
     timing: CallTimingSchema.optional(),
-    /** Left out by leaders of older versions. */
+    /** Omitted by leaders of older versions. */
     request: RequestRecordSchema.optional(),
     parts: z.array(PartSchema),
     /** How many tool results the leader has seen since the last message; CONFLICT when the store's count differs. */
@@ -105,9 +105,9 @@ export const stepCommit = storeRequest({
       z.object({ callId: z.string(), tool: z.string(), class: z.enum(toolClasses), input: z.string() }),
     ),
     outgoing: z.array(OutgoingSchema),
-    /** A message of the loop itself, added as a user message after the answer (a nudge, the text of a Stop hook). Not with tool calls, not at the end. */
+    /** A message that the loop adds as a user message after the answer, for example the text of a Stop hook. Only without tool calls and `finish`. */
     note: z.array(PartSchema).min(1).optional(),
-    /** The session's new prefix, stored by `store.prefix.put`; left out: unchanged. */
+    /** The session's new prefix, stored by `store.prefix.put`; omitted: unchanged. */
     prefixHash: z.string().optional(),
     finish: FinishSchema.nullable(),
   }),
@@ -121,7 +121,7 @@ export const stepCommit = storeRequest({
     /** Totals of the whole turn so far. */
     usage: UsageSchema,
     cost: CostSchema,
-    /** With the end of the turn: the session has more queued input. */
+    /** At the end of the turn: whether the session has more queued input. */
     queued: z.boolean(),
     /** Queued input may join this turn. */
     steerable: z.boolean(),
@@ -137,7 +137,7 @@ export const stepCommit = storeRequest({
 export const turnAppend = storeRequest({
   subject: "store.turn.append",
   clients: ["agent-core"],
-  doc: "Append to a running turn's conversation between two model calls, in this order: the results of its open calls, the loop's notes, and queued input that may join (`absorb`), unless a person stopped the turn. With `skipped`, calls that were not started first get that text as their result.",
+  doc: "Append to a running turn's conversation between two model calls, in this order: the results of its open calls, the loop's notes, and, with `absorb`, queued input that may join the turn, unless a person stopped the turn. With `skipped`, calls that were not started first get that text as their result.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -155,7 +155,7 @@ export const turnAppend = storeRequest({
     /** The appended events, in order. */
     events: z.array(DurableEventSchema),
     inboxIds: z.array(z.string()),
-    /** Further conversations that wait for the answer. */
+    /** Further conversations that receive the answer, because their input joined the turn. */
     alsoTo: z.array(ReplyAddressSchema),
   }),
 });
@@ -163,13 +163,13 @@ export const turnAppend = storeRequest({
 export const turnPark = storeRequest({
   subject: "store.turn.park",
   clients: ["agent-core"],
-  doc: "Park a turn that waits for a person or a sub-agent. Not done (`parked: false`) when the awaited event has already happened: a result exists, an approval is decided, or the user stopped the turn. The transaction that records the awaited event wakes the turn.",
+  doc: "Park a turn that waits for a person or a sub-agent. The turn is not parked (`parked: false`) when the awaited event has already happened: a result exists, an approval is decided, or the user stopped the turn. The transaction that records the awaited event makes the turn claimable again.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
     /** Steps whose result or decision the turn waits for. */
     waitingFor: z.array(z.number().int()).min(1),
-    /** ISO 8601, UTC: when the turn wakes in any case; null: never. */
+    /** ISO 8601, UTC: when the turn continues even if none of these has happened; null: never. */
     wakeAt: z.string().nullable(),
     settled: InlineSettlement.optional(),
   }),
@@ -179,25 +179,25 @@ export const turnPark = storeRequest({
 export const turnSpawn = storeRequest({
   subject: "store.turn.spawn",
   clients: ["agent-core"],
-  doc: "Start a sub-agent for a tool step: its session and its first input, in one commit, once per step. `wait`: the step runs until the child's turn ends; the child's text is its result. `background`: the step is settled at once with the child's session, and the child's result arrives in the parent's session as input.",
+  doc: "Start a sub-agent for a tool step: its session and its first input, in one commit, once per step. `wait`: the step runs until the child's turn ends; the child's text is its result. `background`: the step is settled immediately with the child's session, and the child's result arrives in the parent's session as input.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
     n: z.number().int(),
     mode: z.enum(taskModes),
     profile: z.string(),
-    /** The program that drives the parent's session defines the profile. Left out: the settings do. */
+    /** The SDK program that runs the parent's session defines the profile. Omitted: the settings do. */
     ofProgram: z.boolean().optional(),
     title: z.string(),
     /** The task, as the parent wrote it. */
     parts: z.array(PartSchema),
-    /** The turn and therefore the task are tainted. Left out: they are not. */
+    /** The turn and therefore the task are tainted. Omitted: they are not. */
     tainted: z.boolean().optional(),
-    /** Maximum number of children of this session that work at the same time. */
+    /** Maximum number of children of this session that run at the same time. */
     maxChildren: z.number().int().positive(),
     /** An existing child session to continue; null: start a new one. */
     resume: z.string().nullable(),
-    /** Without `resume`: continue the newest idle child with this profile, if there is one. Left out: false. */
+    /** Without `resume`: continue the newest idle child with this profile, if there is one. Omitted: false. */
     reuse: z.boolean().optional(),
     /** How the background result is queued: whether it may join a running turn. */
     announce: z.enum(["steer", "queue"]),
@@ -207,10 +207,10 @@ export const turnSpawn = storeRequest({
       status: z.literal("started"),
       sessionId: z.string(),
       step: ToolStepSchema,
-      /** Position of the child's log before the task; left out: a retry found the sub-agent already started. */
+      /** Position of the child's log before the task; omitted: a retry found the sub-agent already started. */
       afterSeq: z.number().int().optional(),
     }),
-    /** Too many children at work, no such child to resume, or a definition that ended with its program's run; the step is unchanged. */
+    /** Too many children run, there is no such child to resume, or the program that defined the profile has ended; the step is unchanged. */
     z.object({ status: z.literal("refused"), reason: z.string() }),
   ]),
 });
@@ -224,7 +224,7 @@ export const turnFinish = storeRequest({
     turnId: z.string(),
     parts: z.array(PartSchema),
     model: z.string().nullable(),
-    /** The prefix under which `parts` were generated, as in `store.step.commit`; left out: unchanged. */
+    /** The prefix under which `parts` were generated, as in `store.step.commit`; omitted: unchanged. */
     prefixHash: z.string().optional(),
     rewritten: Rewritten.optional(),
     settled: InlineSettlement.optional(),
@@ -244,11 +244,11 @@ export const turnFinish = storeRequest({
   }),
 });
 
-/** Restricts whose work is stopped. */
+/** The person whose turns and input are stopped. */
 const StartedBySchema = z.object({
-  /** The person's current trust. */
+  /** Their current trust level. */
   trust: TrustLevelSchema,
-  /** Left out: a conversation with one person, in which all input of this trust is theirs. */
+  /** Omitted: the conversation has one person, so all input of this trust level is theirs. */
   sender: z.object({ channel: z.string(), account: z.string(), contactId: z.string() }).optional(),
 });
 
@@ -261,7 +261,7 @@ export const turnCancel = storeRequest({
     turnId: z.string().optional(),
     queued: z.boolean(),
     background: z.boolean().optional(),
-    /** Left out: everyone's. A turn of another trust, or started by a message of another sender, is not stopped. */
+    /** Omitted: everyone's. A turn of another trust level, or one that another sender's message started, is not stopped. */
     startedBy: StartedBySchema.optional(),
   }),
   output: z.object({
@@ -283,7 +283,7 @@ export const turnGet = storeRequest({
 export const stepSettle = storeRequest({
   subject: "store.step.settle",
   clients: ["agent-core"],
-  doc: "Set the final state and result of a tool step, by the leader. The first settlement wins; the reply contains it.",
+  doc: "Set the final state and result of a tool step on behalf of the leader. The first settlement wins; the reply contains it.",
   input: z.object({
     opId: z.uuid(),
     epoch: z.number().int(),
@@ -293,7 +293,7 @@ export const stepSettle = storeRequest({
     result: ToolResultPart,
     /** Texts that this step sends: put into the outbox in the same commit, if this settlement wins. */
     outgoing: z.array(OutgoingSchema).optional(),
-    /** The hooks on the result have run: `result` replaces the settled one, and the step is marked with this. */
+    /** The outcome of the hooks on the result, stored with the step; `result` then replaces the settled result. */
     hookOutcome: HookOutcomeSchema.optional(),
   }),
   output: z.object({ step: ToolStepSchema }),

@@ -36,7 +36,7 @@ const UsageGroupSchema = z.object({
   calls: z.number().int(),
   usage: UsageSchema,
   cost: CostSchema,
-  /** Milliseconds of a call, with retries; null: no call of the group has recorded its time. Left out by an older store. */
+  /** Milliseconds of a call, with retries; null: no call of the group has recorded its time. Omitted by an older store. */
   p50Ms: z.number().nullable().optional(),
   p95Ms: z.number().nullable().optional(),
 });

@@ -72,7 +72,7 @@ export const voiceOpen = storeRequest({
 export const voiceStop = storeRequest({
   subject: "store.voice.stop",
   clients: ["channel-gateway"],
-  doc: "End the voice session of a route. A session whose start was not attempted yet ends at once; otherwise the leader stops it at the server. Null: the route has no active voice session.",
+  doc: "End the voice session of a route. A session whose start was not attempted yet ends immediately; otherwise the leader stops it at the server. Null: the route has no active voice session.",
   input: z.object({ route: z.string().min(1).max(600) }),
   output: z.object({ voice: VoiceSessionSchema.nullable() }),
 });

@@ -46,7 +46,7 @@ export const inboundCases: readonly ConformanceCase[] = [
   receives("a long text", `${"a line of a long text\n".repeat(150)}end`, true),
   {
     group: "inbound",
-    name: "receives messages that are sent at once, each once and in order",
+    name: "receives messages that are sent at the same time, each once and in order",
     run: async (subject) => {
       const texts = ["burst one", "burst two", "burst three"];
       const received: string[] = [];

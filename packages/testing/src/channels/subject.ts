@@ -61,7 +61,7 @@ export interface ChannelSubject {
   seen(count: number): Promise<readonly SeenMessage[]>;
   /** The person writes; returns what the host received. */
   say(text: string): Promise<ReceivedMessage>;
-  /** The person writes in a group, without mentioning the agent; returns what the host received. Left out: the channel has no groups. */
+  /** The person writes in a group, without mentioning the agent; returns what the host received. Omitted: the channel has no groups. */
   sayInGroup?(text: string): Promise<ReceivedMessage>;
   /** The person presses a button of the last message; returns the input that the host received. */
   press?(label: string): Promise<string>;

@@ -1,4 +1,4 @@
-// How long stand-ins keep idle HTTP connections open.
+// How long fakes keep idle HTTP connections open.
 
 /**
  * As long as the usual proxies in front of platforms. Node's 5 s end at the same moment as a client's: on a busy machine a request is then

@@ -1,4 +1,4 @@
-// What the states of all stand-ins share: faults of the next calls, and waits for changes.
+// What the states of all fakes share: faults of the next calls, and waits for changes.
 import { untilValue } from "../until.ts";
 
 export class PeerState<Fault, Operation extends string = string> {
@@ -38,7 +38,7 @@ export class PeerState<Fault, Operation extends string = string> {
     return untilValue(
       done,
       (check) => this.watch(check),
-      () => `${what} at the ${this.#platform} stand-in`,
+      () => `${what} at the ${this.#platform} fake`,
     );
   }
 }

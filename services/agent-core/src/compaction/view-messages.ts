@@ -17,7 +17,7 @@ export function viewMessages(record: ViewRecord | null, messages: readonly Messa
   const tail = messages.filter((message) => message.seq > record.keepFirstTo && message.seq >= record.fromSeq);
   return [
     ...head.map((message) => withoutOldReasoning(record, message)),
-    ...standIn(record),
+    ...placeholderMessages(record),
     ...tail.map((message) => reduced(record, message)),
   ];
 }
@@ -52,7 +52,7 @@ export function withoutMarkers(text: string): string {
   return text.replaceAll(summaryBegin, "").replaceAll(summaryEnd, "").trim();
 }
 
-function standIn(record: ViewRecord): Message[] {
+function placeholderMessages(record: ViewRecord): Message[] {
   if (record.fromSeq === 0) return [];
   const texts =
     record.summary === null

@@ -1,4 +1,4 @@
-// What pings tell about the leader; pure. A killed process loses its bus connection at once, and then nobody serves its subject: that is
+// What pings tell about the leader; pure. A killed process loses its bus connection immediately, and then nobody serves its subject: that is
 // noticed long before the leader has been silent for long.
 
 export interface LeaderPresence {

@@ -1,7 +1,7 @@
 // Becoming and staying the leader: standby → leader → exit. Losing the leadership ends the process, because a restart
 // is the only clean state.
 //
-//   standby  pings the leader every 100 ms, polls the lock every second; at once when nobody serves the leader's subject any more
+//   standby  pings the leader every 100 ms, polls the lock every second; immediately when nobody serves the leader's subject any more
 //   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
@@ -26,7 +26,7 @@ import { startWatchdog, type Watchdog } from "./watchdog.ts";
 export interface Leadership {
   readonly leaderStore: LeaderStore;
   readonly signGrant: SignGrant;
-  /** Releases the leadership so that a standby takes over at once. All work must have stopped. */
+  /** Releases the leadership so that a standby takes over immediately. All work must have stopped. */
   release(): Promise<void>;
 }
 
@@ -116,7 +116,7 @@ async function tryTake(
   seen: LeadershipDeps & { pings: Pings; holders: Holders; released: string | undefined },
 ): Promise<boolean> {
   try {
-    const holder = await lock.take(owner);
+    const holder = await lock.acquire(owner);
     if (holder === owner) return true;
     const now = performance.now();
     const observation = {
@@ -128,7 +128,7 @@ async function tryTake(
       absent: seen.pings.absent(),
     };
     if (holder === null || !mayTakeOver(observation, seen.config, seen.config.lease)) return false;
-    const replaced = await lock.replace(holder, owner);
+    const replaced = await lock.takeOver(holder, owner);
     if (replaced) seen.log.warn({ holder, reason: takeoverReason(observation) }, "leader replaced");
     return replaced;
   } catch {

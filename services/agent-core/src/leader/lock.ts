@@ -1,12 +1,13 @@
-// The leader lock in Redis, which keeps contention low; data is protected by the epoch in the store. The client is
-// strict: a command that timed out must never run later, or this replica would hold a lock that it considers lost.
+// The leader lock in Redis. It only avoids that several replicas try to lead; the epoch in the store protects the data. The Redis client
+// neither queues nor resends commands: a command that timed out must never run later, or this replica would hold a lock that it considers
+// lost.
 import type { Redis } from "ioredis";
 import type { Logger } from "@parley/chassis";
 import { openRedis, type RedisAddress, type RedisState } from "../redis.ts";
 
 const commandTimeoutMs = 1_000;
 
-// Compare and set, so that a lock with a new holder is left alone.
+// Each changes the lock only while its holder is still the expected one.
 const renewScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end`;
 const replaceScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) return 1 else return 0 end`;
 const releaseScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`;
@@ -28,14 +29,14 @@ export class LeaderLock {
     });
     let lastMessage = "";
     this.#redis.on("error", (error: Error) => {
-      if (error.message !== lastMessage) log.warn({ err: error }, "redis connection failed: lease");
+      if (error.message !== lastMessage) log.warn({ err: error }, "redis connection failed: leader lock");
       lastMessage = error.message;
       state?.failed(error);
     });
     this.#redis.on("close", () => state?.failed(new Error("the connection is closed")));
     this.#redis.on("ready", () => {
       lastMessage = "";
-      state?.reached();
+      state?.connected();
     });
     this.#key = `${namespace}:leader`;
     this.#ttlMs = ttlMs;
@@ -46,22 +47,23 @@ export class LeaderLock {
     this.#redis.connect().catch(() => undefined);
   }
 
-  /** The holder after trying to take the lock: `owner` on success. Throws when Redis does not respond. */
-  async take(owner: string): Promise<string | null> {
-    const taken = await this.#redis.set(this.#key, owner, "PX", this.#ttlMs, "NX");
-    return taken === "OK" ? owner : this.#redis.get(this.#key);
+  /** Tries to acquire the lock and returns its holder: `owner` on success. Throws when Redis does not respond. */
+  async acquire(owner: string): Promise<string | null> {
+    const outcome = await this.#redis.set(this.#key, owner, "PX", this.#ttlMs, "NX");
+    return outcome === "OK" ? owner : this.#redis.get(this.#key);
   }
 
-  /** Takes the lock from a holder that is considered dead. False when the holder has changed. */
-  async replace(holder: string, owner: string): Promise<boolean> {
+  /** Takes the lock over from a holder that no longer responds. False when the holder has changed. */
+  async takeOver(holder: string, owner: string): Promise<boolean> {
     return (await this.#redis.eval(replaceScript, 1, this.#key, holder, owner, this.#ttlMs)) === 1;
   }
 
-  /** False when another owner holds the lock or nobody does. */
+  /** Extends the lock. False when `owner` no longer holds it. */
   async renew(owner: string): Promise<boolean> {
     return (await this.#redis.eval(renewScript, 1, this.#key, owner, this.#ttlMs)) === 1;
   }
 
+  /** Does nothing if `owner` no longer holds the lock. */
   async release(owner: string): Promise<void> {
     await this.#redis.eval(releaseScript, 1, this.#key, owner);
   }

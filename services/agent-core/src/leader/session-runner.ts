@@ -79,7 +79,7 @@ export class SessionRunner {
     return this.#active.has(sessionId);
   }
 
-  /** Works until no input is queued in the session. Returns at once when a drain is running, which is notified. */
+  /** Works until no input is queued in the session. Returns immediately when a drain is running, which is notified. */
   async drain(sessionId: string, { steers, started }: WakeUp = {}): Promise<void> {
     const current = this.#active.get(sessionId);
     if (current !== undefined) {

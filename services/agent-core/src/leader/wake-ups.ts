@@ -1,4 +1,4 @@
-// How the leader finds work: wake-up hints, and a periodic sweep for sessions without a hint. A session starts at once while turns
+// How the leader finds work: wake-up hints, and a periodic sweep for sessions without a hint. A session starts immediately while turns
 // are free; otherwise it is queued.
 import type { Bus } from "@parley/bus";
 import { activeTrace, inSpan, type Logger } from "@parley/chassis";
@@ -34,7 +34,7 @@ export function startWakeUps(deps: WakeUpDeps): WakeUps {
   const capacity = reportCapacity(bus, leaderStore.epoch, sessions, maxDirect);
   const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers, started }) => {
     if (afterMs > 0) void queue.wake(sessionId, priority, { delayMs: afterMs });
-    // An active session is notified at once: input may join the running turn.
+    // An active session is notified immediately: input may join the running turn.
     else if (sessions.isActive(sessionId)) void sessions.drain(sessionId, { steers, started });
     // A started turn has left the queue; it waits for its slot like the turns of the sweep.
     else if (started !== undefined || isFree()) {

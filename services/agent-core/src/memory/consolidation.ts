@@ -1,5 +1,5 @@
 // Consolidates memory while the agent is idle: one model call turns new material into an edit of MEMORY.md. Input from a person
-// cancels the call at once; its material is processed in the next idle period.
+// cancels the call immediately; its material is processed in the next idle period.
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger, type ServiceMetrics } from "@parley/chassis";
 import {

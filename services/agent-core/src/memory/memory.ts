@@ -29,7 +29,7 @@ export class Memory {
   #embedding: Promise<void> | undefined;
   #failing = false;
 
-  /** Subscribes to changed notes at once. */
+  /** Subscribes to changed notes immediately. */
   constructor(options: MemoryOptions) {
     this.#options = options;
     const { bus, embedder } = options;

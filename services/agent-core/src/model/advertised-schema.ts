@@ -10,7 +10,7 @@ const data = new Set(["default", "const", "enum", "examples", "required"]);
 
 /**
  * A copy without `additionalProperties: false`, limits of lengths, and arguments marked `modelSchema: "hidden"` (accepted names of
- * other agent designs). Of arguments marked `modelSchema: "name_only"` the description is left out: the name says the same. The tool
+ * other agent designs). Of arguments marked `modelSchema: "name_only"` the description is omitted: the name says the same. The tool
  * still validates against its full schema.
  */
 export function advertisedSchema(schema: Schema): Schema {

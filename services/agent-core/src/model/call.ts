@@ -1,5 +1,5 @@
 // One model call with its attempts: the only layer that retries. A watchdog aborts a silent stream, each retry is
-// published as an event, and stopping the turn ends a delay at once.
+// published as an event, and stopping the turn ends a delay immediately.
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffMs } from "@parley/kit";
 import { type ModelDelta, ModelError, type ModelProvider, type ModelReply, type ModelRequest } from "./provider.ts";
@@ -29,7 +29,7 @@ export interface CallObserver {
 }
 
 /**
- * Attempts are counted per model of a chain: after a failover the next model is called at once and has all attempts.
+ * Attempts are counted per model of a chain: after a failover the next model is called immediately and has all attempts.
  * Throws the last ModelError when attempts are exhausted or retrying is pointless, or the signal's reason.
  */
 export async function callModel(

@@ -1,11 +1,14 @@
-// Effort levels, and mapping them to the levels a model supports; pure.
+// Maps a configured effort level to the levels that a model supports. Pure.
 import type { Effort } from "@parley/contracts";
 
 /** Lowest first. */
 export const efforts: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
-/** The wanted level if the model supports it, else the next lower one; undefined: leave it to the model. */
-export function nearestEffort(wanted: Effort | undefined, known: readonly Effort[]): Effort | undefined {
+/**
+ * The highest level that the model supports, up to the wanted one. Undefined when none was configured or all supported levels are higher:
+ * the request then has no effort, and the model uses its default.
+ */
+export function highestSupportedEffort(wanted: Effort | undefined, supported: readonly Effort[]): Effort | undefined {
   if (wanted === undefined) return undefined;
-  return efforts.slice(0, efforts.indexOf(wanted) + 1).findLast((level) => known.includes(level));
+  return efforts.slice(0, efforts.indexOf(wanted) + 1).findLast((level) => supported.includes(level));
 }

@@ -112,7 +112,7 @@ export interface ModelProvider {
   /** Counts a prompt's tokens exactly, if the provider supports it. Throws ModelError, or the signal's reason. */
   countTokens?(request: ModelRequest, signal: AbortSignal): Promise<number>;
   /**
-   * Switches to another model if that should happen at once after this failure. `failures`: consecutive failures of the
+   * Switches to another model if that should happen immediately after this failure. `failures`: consecutive failures of the
    * current model. Only a chain of models has it.
    */
   moveOn?(error: ModelError, failures: number, times: { tries: number; capMs: number }): Failover | undefined;

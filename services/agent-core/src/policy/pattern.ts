@@ -2,7 +2,7 @@
 export {
   compileAnywhere,
   compileCommand,
-  compilePath,
+  compilePathPattern,
   compileText,
   escapePattern,
   type TextMatcher as Matcher,

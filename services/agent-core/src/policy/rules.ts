@@ -3,7 +3,7 @@ import { commandClassOf, parsePermissionRule, type CommandClass } from "@parley/
 import { hasUnmatchedRecipient, type Argument, type ParsedCall } from "./parsed-call.ts";
 import { isInClass } from "./command-classes.ts";
 import { couldBe } from "./command-paths.ts";
-import { compileAnywhere, compileCommand, compilePath, compileText, type Matcher } from "./pattern.ts";
+import { compileAnywhere, compileCommand, compilePathPattern, compileText, type Matcher } from "./pattern.ts";
 import type { ParsedPath } from "./paths.ts";
 import { canonicalText, equivalentForms } from "./shell-words.ts";
 import { fileAccessOf, messagesPeople, type FileAccess, type PermissionTool } from "./tool-traits.ts";
@@ -78,7 +78,7 @@ function compile(text: string, tool: string, pattern: string | null): CompiledRu
           commandClass: commandClassOf(tool, pattern),
           command: compileCommand(pattern),
           anywhere: compileAnywhere(pattern),
-          path: compilePath(pattern.startsWith("/workspace/") ? pattern.slice("/workspace".length) : pattern),
+          path: compilePathPattern(pattern.startsWith("/workspace/") ? pattern.slice("/workspace".length) : pattern),
           url: compileUrl(pattern),
           text: compileText(pattern),
         };

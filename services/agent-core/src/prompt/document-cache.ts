@@ -35,7 +35,7 @@ export class DocumentCache {
   #refreshing: Promise<void> | undefined;
   #changed = false;
 
-  /** Subscribes to change hints at once; loads nothing before the first request or change. */
+  /** Subscribes to change hints immediately; loads nothing before the first request or change. */
   constructor(
     bus: Bus,
     leaderStore: LeaderStore,

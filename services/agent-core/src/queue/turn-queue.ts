@@ -36,7 +36,7 @@ export class TurnQueue {
 
   constructor(options: TurnQueueOptions) {
     const { log } = options;
-    // A producer without Redis fails at once and the sweep repairs it; a worker waits indefinitely.
+    // A producer without Redis fails immediately and the sweep repairs it; a worker waits indefinitely.
     this.#producer = openRedis(options.redis, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
     this.#consumer = openRedis(options.redis, { maxRetriesPerRequest: null });
     const quiet = dedupeErrorsUntilReady(log);
@@ -98,7 +98,7 @@ export class TurnQueue {
     return this.#queue.getJobCounts("waiting", "prioritized", "delayed", "active", "failed");
   }
 
-  /** Disconnects from Redis at once; the next sweep repeats interrupted wake-ups. */
+  /** Disconnects from Redis immediately; the next sweep repeats interrupted wake-ups. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#worker.close(true), this.#queue.close()]);
     this.#producer.disconnect();

@@ -15,7 +15,7 @@ export class RunningCalls {
   /** By call token. */
   readonly #observers = new Map<string, CallObserver>();
 
-  /** Subscribes at once and for good: the subscriptions end with the bus. */
+  /** Subscribes immediately; the subscriptions end with the bus. */
   constructor(bus: Pick<Bus, "subscribe">) {
     const of = (call: { turnId: string; n: number }) => this.#observers.get(callToken(call.turnId, call.n));
     bus.subscribe(toolAlive, {}, (event) => of(event)?.alive(event.asks === true));

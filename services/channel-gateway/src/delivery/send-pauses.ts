@@ -69,7 +69,7 @@ export class SendPauses {
     this.#hint.close();
   }
 
-  /** Here at once; on the other replicas when the message arrives. */
+  /** Here immediately; on the other replicas when the message arrives. */
   #demand(conversation: string, { scope = "conversation", afterMs: forMs }: { scope?: Scope; afterMs: number }): void {
     this.#begin(conversation, scope, forMs);
     this.#bus.publish(sendPaused, { channel: this.#channel, account: this.#account, conversation, scope, forMs });

@@ -34,7 +34,7 @@ export async function partsOfFiles(bus: Bus, maxBytes: number, files: readonly I
   const omitted = files.length - maxAttachments;
   if (omitted > 0) {
     const what = omitted === 1 ? "1 more file was" : `${omitted} more files were`;
-    const text = `[${what} left out: a message may have at most ${maxAttachments}]`;
+    const text = `[${what} omitted: a message may have at most ${maxAttachments}]`;
     parts.push({ type: "text", text });
   }
   return parts;

@@ -15,7 +15,7 @@ export interface AccessPolicy {
   people: PeoplePolicy;
   /** What commands begin with on this channel, in addition to `/`. */
   commandPrefix?: string | undefined;
-  /** What a conversation shows while a turn runs. Left out: nothing. */
+  /** What a conversation shows while a turn runs. Omitted: nothing. */
   indicators?: TurnIndicators | undefined;
   /** Fetches the files of a message that was just stored. */
   fetchFiles?: (inboxId: string, files: readonly PendingFile[]) => void;

@@ -1,4 +1,4 @@
-// Fetches the files of stored messages from their platforms, under a claim in the store: the replica that stored a message at once, any
+// Fetches the files of stored messages from their platforms, under a claim in the store: the replica that stored a message immediately, any
 // other one when that claim has expired. It completes the message with the files, or with notes for those that cannot be fetched.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
@@ -104,7 +104,7 @@ export class FileFetcher {
         release();
       }
     } catch (error) {
-      // Another replica claims the files when the claim has expired; at the drain it is released at once.
+      // Another replica claims the files when the claim has expired; at the drain it is released immediately.
       if (this.#stop.signal.aborted) await this.#renew(message, 0, lost);
       else if (!lost.signal.aborted) this.#warn(message, error, "files not stored: fetched again later");
     } finally {

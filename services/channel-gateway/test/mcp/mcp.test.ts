@@ -162,7 +162,7 @@ describe("errors", () => {
       heard.push(input);
       return { outcome: "done" as const, message: "The agent may now use somewhere." };
     });
-    await bus.permitted();
+    await bus.verifyPermissions();
     const callback = `${replica.url}/oauth/mcp/somewhere/callback?code=the-authorization-code&state=`;
     try {
       assert.equal((await fetch(`${callback}${link.state}`)).status, 200);

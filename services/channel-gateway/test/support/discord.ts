@@ -1,4 +1,4 @@
-// A Discord adapter that is connected to the stand-in, with the host that receives its messages.
+// A Discord adapter that is connected to the fake, with the host that receives its messages.
 import { setTimeout as delay } from "node:timers/promises";
 import { discordChannel } from "@parley/contracts";
 import { startDiscordPeer, type DiscordPeer, type DiscordPeerOptions } from "@parley/testing";

@@ -1,4 +1,4 @@
-// A WhatsApp account with its stand-in, and its webhook as the gateway serves it.
+// A WhatsApp account with its fake, and its webhook as the gateway serves it.
 import fastify, { type FastifyInstance } from "fastify";
 import { whatsappChannel, type WhatsAppAccount } from "@parley/contracts";
 import { startWhatsAppPeer, type WhatsAppPeer } from "@parley/testing";

@@ -43,7 +43,7 @@ export interface Operation<R> {
   first?: QueryConfig | undefined;
   /** `rows`: of the first statement. */
   run(client: PoolClient, session: LockedSession | undefined, rows: object[]): Promise<Outcome<R>>;
-  /** Returns the earlier result of `run`, from its memo; left out: the memo is the result. */
+  /** Returns the earlier result of `run`, from its memo; omitted: the memo is the result. */
   replay?(client: PoolClient, memo: unknown): Promise<R>;
 }
 
@@ -123,7 +123,10 @@ async function begin(
   if (opened.status === "rejected") throw opened.reason;
   const row = singleRow((opened.value as unknown as { rows: EnterRow[] }[])[1]?.rows ?? []);
   if (guard.epoch !== null && row.current_epoch !== guard.epoch) {
-    throw new WireError("STALE_EPOCH", `epoch ${guard.epoch} is over; the current one is ${String(row.current_epoch)}`);
+    throw new WireError(
+      "STALE_EPOCH",
+      `epoch ${guard.epoch} is no longer valid; the current one is ${String(row.current_epoch)}`,
+    );
   }
   const known = row.known === null ? undefined : (JSON.parse(row.known) as unknown);
   // A known operation may fail when it runs again; its earlier result counts.

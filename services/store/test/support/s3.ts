@@ -15,7 +15,7 @@ type FrontMode = "pass" | "cut" | "down" | "denied";
 
 /**
  * Behaviour of removals. `pass`: the server's reply. `held`: delayed until released, regardless of the client's timeout. `cut`: the same,
- * and the client's connection breaks at once.
+ * and the client's connection breaks immediately.
  */
 type RemovalMode = "pass" | "held" | "cut";
 

@@ -26,7 +26,7 @@ export interface Outcome {
   output: ToolOutput;
   /** Operation id of the settlement, the same for all retries. */
   opId: string;
-  /** How long the tool ran, in milliseconds. Left out: it did not run. */
+  /** How long the tool ran, in milliseconds. Omitted: it did not run. */
   durationMs?: number;
 }
 

@@ -27,7 +27,7 @@ export function describedTools(): Tool[] {
       processes,
       times: execTimes(settings.exec),
     },
-    processes: { list: notRun, ask: notRun },
+    processes: { list: notRun, control: notRun },
     web: { ...fetchOptions(settings.web), resolve: systemResolver },
     search: { name: "brave", key: "", url: "" },
   });

@@ -70,7 +70,7 @@ async function attempt(
   prior: PriorDiscovery | undefined,
 ): Promise<Connection> {
   const { reach, startTimeoutMs: timeout } = plan;
-  // No other response follows an aborted one: closing fails the pending requests at once.
+  // No other response follows an aborted one: closing fails the pending requests immediately.
   const exceeded = () => void close(`it sent a response of more than ${maxAnswerBytes} bytes`);
   const transport: Transport =
     reach.kind === "stdio"

@@ -101,7 +101,7 @@ export class StdioTransport implements Transport {
     await this.#exited.promise;
   }
 
-  /** Kills the program at once. */
+  /** Kills the program immediately. */
   kill(): void {
     const { pid } = this.#child ?? {};
     if (pid !== undefined) signalGroup(pid, "SIGKILL");

@@ -16,7 +16,8 @@ import { replicaOf, type Processes, type ProcessViewer } from "./processes.ts";
 export interface BackgroundProcessApi {
   /** Lists the processes of a session that the viewer may see, on all replicas. */
   list(viewer: ProcessViewer, call: Pick<ToolContext, "grant">): Promise<ToolOutput>;
-  ask(question: ProcessQuestion, call: Pick<ToolContext, "signal" | "grant">): Promise<ToolOutput>;
+  /** Runs one action on the process that the question names, on the replica that runs it. */
+  control(question: ProcessQuestion, call: Pick<ToolContext, "signal" | "grant">): Promise<ToolOutput>;
 }
 
 /** How long to wait for the lists of the other replicas. */
@@ -48,7 +49,7 @@ export function createProcessApi(
       );
       return presentList(lines);
     },
-    ask: async (question, { signal, grant }) => {
+    control: async (question, { signal, grant }) => {
       const owner = replicaOf(question.id);
       if (owner === undefined) return failure(noSuchProcess(question.id));
       try {

@@ -1,7 +1,7 @@
 // Formats the exit notice: what a session receives when a background process ends that no call was waiting for. Pure.
-import type { CommandReport } from "../sandbox/executor.ts";
+import type { CommandResult } from "../sandbox/executor.ts";
 import { callText } from "../tool/tool.ts";
-import { endLines, type ExecConditions } from "../sandbox/format-result.ts";
+import { statusLines, type ExecConditions } from "../sandbox/format-result.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
 import type { TextRingBuffer } from "./ring-buffer.ts";
 
@@ -15,15 +15,15 @@ export interface Ended {
   id: string;
   command: string;
   output: Pick<TextRingBuffer, "read" | "end">;
-  end: CommandReport;
+  end: CommandResult;
 }
 
 /** The notice for the model: what ended and how, the last output, and how to read the rest. */
-export function announcement({ id, command, output, end }: Ended, around: ExecConditions): string {
+export function announcement({ id, command, output, end }: Ended, conditions: ExecConditions): string {
   const name = JSON.stringify(command.slice(0, commandCharacters).toWellFormed());
   return [
     `Background process ended: ${name} (${id}).`,
-    ...endLines(end, around),
+    ...statusLines(end, conditions),
     ...lastOutput(id, output),
     "If someone is waiting for this, summarize the result for them briefly. If work remains, do it.",
   ].join("\n");

@@ -2,7 +2,7 @@
 import type { ProcessLine, ProcessQuestion } from "@parley/contracts";
 import type { ExecLimits } from "../sandbox/limits.ts";
 import { callText, failure, success, type ToolOutput } from "../tool/tool.ts";
-import { endLines } from "../sandbox/format-result.ts";
+import { statusLines } from "../sandbox/format-result.ts";
 import type { BackgroundProcess, Processes, ProcessViewer } from "./processes.ts";
 
 export interface Local {
@@ -12,7 +12,7 @@ export interface Local {
   isolation: string;
 }
 
-/** A signal usually ends a process at once: the result waits this long for the exit, to include it. */
+/** A signal usually ends a process immediately: the result waits this long for the exit, to include it. */
 const afterSignalMs = 1_000;
 
 export interface ProcessAnswer extends ToolOutput {
@@ -121,7 +121,7 @@ function state(entry: BackgroundProcess, { limits, isolation }: Local): string[]
   }
   return [
     `[${entry.id} has ended]`,
-    ...endLines(entry.end, { timeoutSeconds: entry.timeoutSeconds, limits, isolation }),
+    ...statusLines(entry.end, { timeoutSeconds: entry.timeoutSeconds, limits, isolation }),
   ];
 }
 

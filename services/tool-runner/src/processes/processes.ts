@@ -2,7 +2,7 @@
 // It formats nothing for the model.
 import { randomBytes } from "node:crypto";
 import { abortable } from "@parley/kit";
-import type { CommandReport, StartedCommand } from "../sandbox/executor.ts";
+import type { CommandResult, StartedCommand } from "../sandbox/executor.ts";
 import type { TextRingBuffer } from "./ring-buffer.ts";
 
 /** Characters of output stored per process. */
@@ -29,7 +29,7 @@ export interface BackgroundProcess {
   readonly interactive: boolean;
   readonly output: TextRingBuffer;
   /** How it ended; undefined while it runs. */
-  end: CommandReport | undefined;
+  end: CommandResult | undefined;
   /** Position in the output up to which the model has seen it. */
   seen: number;
   /** Calls that currently wait for it: they report its exit to the model. */
@@ -100,7 +100,7 @@ export class Processes {
     return undefined;
   }
 
-  /** Takes over a running command and ends it when its time is over. */
+  /** Takes over a running command and ends it when its time is up. */
   add(fresh: NewProcess): BackgroundProcess {
     const { started, output, startedAt, timeoutSeconds } = fresh;
     const id = `${randomBytes(idBytes).toString("hex")}@${this.#replica}`;
@@ -187,16 +187,16 @@ export function replicaOf(id: string): string | undefined {
   return at < 1 ? undefined : id.slice(at + 1);
 }
 
-/** Replaces the report of a command whose exit is unknown. */
-const lost: CommandReport = {
+/** The result of a command whose exit is unknown. */
+const lost: CommandResult = {
   exitCode: null,
   signal: null,
-  stopped: undefined,
+  stopReason: undefined,
   durationMs: 0,
   head: "",
   tail: "",
   totalBytes: 0,
   missingBytes: 0,
   spill: undefined,
-  hits: { memory: false, processes: false },
+  limitsReached: { memory: false, processes: false },
 };

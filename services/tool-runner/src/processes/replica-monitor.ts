@@ -20,7 +20,7 @@ export const watchTimes: WatchTimes = { renewMs: 10_000, looks: 4 };
 /** The last liveness report of each other replica, and how many polls returned it. */
 export type Seen = ReadonlyMap<string, { seenAt: string; looks: number }>;
 
-/** Evaluates one poll; pure. A previous instance of this replica counts as gone at once. */
+/** Evaluates one poll; pure. A previous instance of this replica counts as gone immediately. */
 export function checkReplicas(before: Seen, others: Others, me: RunnerId, looks: number): { seen: Seen; lost: Others } {
   const seen = new Map<string, { seenAt: string; looks: number }>();
   for (const { runner, seenAt } of others) {

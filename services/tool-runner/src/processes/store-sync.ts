@@ -43,7 +43,7 @@ export function createStoreSync({ bus, log, runner, key, limits, isolation }: St
   const closing = new AbortController();
   const closed = new AbortController();
 
-  /** Retries until the store responds; false when it rejects the request or the time is over. */
+  /** Retries until the store responds; false when it rejects the request or the time is up. */
   const insist = async (processId: string, ask: () => Promise<unknown>): Promise<boolean> => {
     while (!closed.signal.aborted) {
       try {

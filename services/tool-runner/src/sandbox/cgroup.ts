@@ -16,7 +16,7 @@ export interface ControlGroup {
   /** A process that writes `0` into each of these files joins the group with all its descendants. */
   readonly joinFiles: readonly string[];
   /** Reports which limits were hit. */
-  hits(): Promise<{ memory: boolean; processes: boolean }>;
+  limitsReached(): Promise<{ memory: boolean; processes: boolean }>;
   /** Kills the remaining processes and removes the group. */
   remove(): Promise<void>;
 }
@@ -80,7 +80,7 @@ async function createGroup(layout: Layout, name: string, limits: GroupLimits): P
   }
   return {
     joinFiles: folders.map((folder) => join(folder, "cgroup.procs")),
-    hits: async () => {
+    limitsReached: async () => {
       const hit = { memory: false, processes: false };
       for (const [index, hierarchy] of layout.hierarchies.entries()) {
         for (const counter of hierarchy.counters) {

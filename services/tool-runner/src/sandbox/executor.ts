@@ -26,19 +26,19 @@ export interface ExecutorOptions {
   /** The owner's workspace; the trial run uses it. */
   workspace: Workspace;
   setting: IsolationSetting;
-  /** Commands are refused below this level; left out: no minimum applies beyond the setting. */
+  /** Commands are refused below this level; omitted: no minimum applies beyond the setting. */
   minimum?: IsolationLevel;
   /** A path, or a name that is looked up on `searchPath`. */
   bwrap: string;
   searchPath: string;
   limits: ExecLimits;
-  /** Whether the tool-runner's own network reaches the internet; left out: unknown. */
+  /** Whether the tool-runner's own network reaches the internet; omitted: unknown. */
   internet?: boolean;
-  /** Hosts that commands may reach; left out: none. */
+  /** Hosts that commands may reach; omitted: none. */
   egress?: EgressOptions;
-  /** Secrets for commands' variables, masked in their output; left out: none. */
+  /** Secrets for commands' variables, masked in their output; omitted: none. */
   secrets?: ToolSecrets;
-  /** Folders that commands of the owner can read in the sandbox, by their name in `/mnt`; left out: none. */
+  /** Folders that commands of the owner can read in the sandbox, by their name in `/mnt`; omitted: none. */
   mounts?: ReadonlyMap<string, string>;
 }
 
@@ -60,15 +60,15 @@ interface Command {
 
 /** A started command and its controls. */
 export interface StartedCommand extends Pick<RunningCommand, "stop" | "signal" | "write"> {
-  readonly ended: Promise<CommandReport>;
+  readonly ended: Promise<CommandResult>;
   /** Moves the command to the background: its further output is neither stored here nor limited. */
   detach(): void;
 }
 
-export interface CommandReport extends CommandEnd, KeptOutput {
-  /** Limits that the kernel enforced without ending the command. */
-  hits: { memory: boolean; processes: boolean };
-  /** Hosts whose connections were refused, each with the reason. */
+export interface CommandResult extends CommandEnd, KeptOutput {
+  /** Limits that the kernel enforced: it killed or refused a process, and the command itself continued. */
+  limitsReached: { memory: boolean; processes: boolean };
+  /** One text per host whose connections were refused: the host and the reason. */
   refusedHosts?: readonly string[];
 }
 
@@ -219,13 +219,18 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
     onOutput: (chunk) => show(mask.push(chunk)),
   });
   const held = acquired.move();
-  const report = async (): Promise<CommandReport> => {
+  const report = async (): Promise<CommandResult> => {
     await using _held = held;
     const end = await running.ended;
     await show(mask.end());
-    const hits = (await group?.hits()) ?? { memory: false, processes: false };
+    const limitsReached = (await group?.limitsReached()) ?? { memory: false, processes: false };
     const refusedHosts = [...(wayOut?.refused ?? [])];
-    return { ...end, ...(await output.report()), hits, ...(refusedHosts.length === 0 ? {} : { refusedHosts }) };
+    return {
+      ...end,
+      ...(await output.report()),
+      limitsReached,
+      ...(refusedHosts.length === 0 ? {} : { refusedHosts }),
+    };
   };
   const { stop, signal, write } = running;
   return {

@@ -1,5 +1,5 @@
 // Formats a command's result for the model: output, stop reason, exit code and isolation. Pure.
-import type { CommandReport } from "./executor.ts";
+import type { CommandResult } from "./executor.ts";
 import type { ExecLimits } from "./limits.ts";
 import type { StopReason } from "./run-command.ts";
 import { callText, type ToolOutput } from "../tool/tool.ts";
@@ -8,57 +8,62 @@ export interface ExecConditions {
   /** Wall time limit of the command. */
   timeoutSeconds: number;
   limits: ExecLimits;
-  /** One or two words. */
+  /** The kind of isolation in one or two words, for example `bubblewrap`. */
   isolation: string;
 }
 
 /** A shell's exit code for a process ended by SIGXCPU: 128 + 24. */
 const cpuLimitExit = 152;
 
-/** A command that ended by itself is a result with any exit code; a command that was stopped is an error. */
-export function formatReport(report: CommandReport, around: ExecConditions): ToolOutput {
-  return { content: [body(report), ...endLines(report, around)].join("\n"), isError: report.stopped !== undefined };
+/**
+ * The output and the status lines. A command that ended by itself is not an error, with any exit code; one that the service stopped is.
+ */
+export function formatCommandResult(result: CommandResult, conditions: ExecConditions): ToolOutput {
+  return {
+    content: [formatOutput(result), ...statusLines(result, conditions)].join("\n"),
+    isError: result.stopReason !== undefined,
+  };
 }
 
-/** The lines after the output. */
-export function endLines(report: CommandReport, around: ExecConditions): string[] {
-  const { limits, isolation } = around;
+/** The lines after the output: why the command was stopped, which limits it reached, and how it ended. */
+export function statusLines(result: CommandResult, conditions: ExecConditions): string[] {
+  const { limits, isolation } = conditions;
   const lines: string[] = [];
-  const stopped = stopSentence(report, around);
-  if (stopped !== undefined) lines.push(`[${stopped}]`);
-  if (report.hits.memory) {
+  const sentence = stopSentence(result, conditions);
+  if (sentence !== undefined) lines.push(`[${sentence}]`);
+  if (result.limitsReached.memory) {
     lines.push(
       `[A process was killed: the command exceeded its limit of ${inMebibytes(limits.maxMemoryBytes)} of memory.]`,
     );
   }
-  if (report.hits.processes) {
+  if (result.limitsReached.processes) {
     lines.push(`[The command reached its limit of ${limits.maxProcesses} processes; no more could be started.]`);
   }
-  if (limits.maxCpuSeconds !== undefined && (report.signal === "SIGXCPU" || report.exitCode === cpuLimitExit)) {
+  if (limits.maxCpuSeconds !== undefined && (result.signal === "SIGXCPU" || result.exitCode === cpuLimitExit)) {
     lines.push(`[A process was stopped: it exceeded its CPU time limit of ${limits.maxCpuSeconds} s.]`);
   }
-  for (const refused of report.refusedHosts ?? []) lines.push(`[Not reached: ${refused}.]`);
-  const code = report.exitCode === null ? `killed by ${report.signal ?? "a signal"}` : `exit code ${report.exitCode}`;
-  lines.push(`[${code} · ${(report.durationMs / 1_000).toFixed(1)} s · isolation: ${isolation}]`);
+  for (const refused of result.refusedHosts ?? []) lines.push(`[Not reached: ${refused}.]`);
+  const code = result.exitCode === null ? `killed by ${result.signal ?? "a signal"}` : `exit code ${result.exitCode}`;
+  lines.push(`[${code} · ${(result.durationMs / 1_000).toFixed(1)} s · isolation: ${isolation}]`);
   return lines;
 }
 
-function body(report: CommandReport): string {
-  if (report.totalBytes === 0) return "(no output)";
-  if (report.missingBytes === 0) return report.head.replace(/\n$/, "");
-  const kept = report.spill;
+function formatOutput(result: CommandResult): string {
+  if (result.totalBytes === 0) return "(no output)";
+  if (result.missingBytes === 0) return result.head.replace(/\n$/, "");
+  const saved = result.spill;
   const where =
-    kept === undefined
+    saved === undefined
       ? "they could not be saved."
-      : `the first ${kept.bytes} bytes of the output are saved. Read on with: ${callText("read", { path: kept.path })}`;
-  const notice = `[… ${report.missingBytes} of ${report.totalBytes} bytes are omitted here; ${where}]`;
-  return `${report.head.replace(/\n$/, "")}\n\n${notice}\n\n${report.tail.replace(/\n$/, "")}`;
+      : `the first ${saved.bytes} bytes of the output are saved. Read on with: ${callText("read", { path: saved.path })}`;
+  const notice = `[… ${result.missingBytes} of ${result.totalBytes} bytes are omitted here; ${where}]`;
+  return `${result.head.replace(/\n$/, "")}\n\n${notice}\n\n${result.tail.replace(/\n$/, "")}`;
 }
 
 const freeSpaceHint = "Delete files that are not needed before you write more: du -ah . | sort -h | tail";
 
-function stopSentence(report: CommandReport, { timeoutSeconds, limits }: ExecConditions): string | undefined {
-  if (report.stopped === undefined) return undefined;
+function stopSentence(result: CommandResult, { timeoutSeconds, limits }: ExecConditions): string | undefined {
+  if (result.stopReason === undefined) return undefined;
   const sentences = {
     timeout: `Stopped: the command did not end within ${timeoutSeconds} seconds.`,
     cancelled: "Stopped: the command was cancelled.",
@@ -68,7 +73,7 @@ function stopSentence(report: CommandReport, { timeoutSeconds, limits }: ExecCon
     workspace_full: `Stopped: the workspace exceeded its quota. ${freeSpaceHint}`,
     disk_full: `Stopped: the disk of the workspace is nearly full. ${freeSpaceHint}`,
   } satisfies Record<StopReason, string>;
-  return sentences[report.stopped];
+  return sentences[result.stopReason];
 }
 
 function inMebibytes(bytes: number): string {

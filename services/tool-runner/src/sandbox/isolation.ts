@@ -15,7 +15,7 @@ export type Isolation =
       kind: "bubblewrap";
       bwrap: string;
       disableUserNamespaces: boolean;
-      /** Number of entries in the list of allowed hosts; left out: no network. */
+      /** Number of entries in the list of allowed hosts; omitted: no network. */
       hosts?: number;
     }
   /** A container on a gVisor kernel. `internet`: commands share a network that reaches the internet. */
@@ -41,7 +41,7 @@ interface Surroundings {
   probe: ProbeResult;
   /** Whether its kernel is gVisor's. */
   gvisor: boolean;
-  /** Whether the operator gave the tool-runner's container internet access; left out: unknown. */
+  /** Whether the operator gave the tool-runner's container internet access; omitted: unknown. */
   internet?: boolean;
 }
 

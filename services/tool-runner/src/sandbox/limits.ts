@@ -5,9 +5,9 @@ export interface ExecLimits {
   maxProcesses: number;
   /** Memory of the whole command; also the limit for each single process. */
   maxMemoryBytes: number;
-  /** CPU time of one process over all its threads; left out: only the elapsed time limits it. */
+  /** CPU time of one process over all its threads; omitted: only the elapsed time limits it. */
   maxCpuSeconds?: number;
-  /** CPUs that the whole command may use, 0.5 is half of one; left out: all. Only control groups can enforce it. */
+  /** CPUs that the whole command may use, 0.5 is half of one; omitted: all. Only control groups can enforce it. */
   maxCpus?: number;
   /** Maximum size of one written file. */
   maxFileBytes: number;

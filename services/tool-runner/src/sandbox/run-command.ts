@@ -43,7 +43,7 @@ export interface CommandEnd {
   exitCode: number | null;
   signal: NodeJS.Signals | null;
   /** Why the service stopped it; undefined when it ended by itself. */
-  stopped: StopReason | undefined;
+  stopReason: StopReason | undefined;
   durationMs: number;
 }
 
@@ -142,7 +142,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
       signalGroup(pid, "SIGKILL");
       if (!spec.walled) killMarked(spec.mark);
       await Promise.race([output.closed, delay(lastOutputMs)]);
-      return { exitCode, signal, stopped: stopper.reason, durationMs: performance.now() - startedAt };
+      return { exitCode, signal, stopReason: stopper.reason, durationMs: performance.now() - startedAt };
     } finally {
       clearInterval(watch);
       stopper.end();
@@ -223,7 +223,7 @@ class Stopper {
   stop(reason: StopReason): void {
     if (this.#reason !== undefined) return;
     this.#reason = reason;
-    // A command over its limits is killed at once: it would go on consuming.
+    // A command over its limits is killed immediately: it would go on consuming.
     if (reason !== "timeout" && reason !== "cancelled") {
       this.#kill();
       return;
@@ -236,7 +236,7 @@ class Stopper {
     clearTimeout(this.#timer);
   }
 
-  /** A sandboxed command has its own process group inside. Signalling bubblewrap's group would end the command at once. */
+  /** A sandboxed command has its own process group inside. Signalling bubblewrap's group would end the command immediately. */
   signal(signal: CommandSignal): boolean {
     if (signal === "SIGKILL") return this.#kill();
     if (!this.#spec.walled) return signalGroup(this.#pid, signal);

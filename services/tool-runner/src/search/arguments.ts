@@ -13,7 +13,7 @@ export interface SearchQuery {
   context?: number;
   /** Maximum number of hits; context lines do not count. */
   maxHits: number;
-  /** Whether a path, relative to the workspace folder, must not be searched or shown; left out: none. */
+  /** Whether a path, relative to the workspace folder, must not be searched or shown; omitted: none. */
   isDenied?: ((path: string) => boolean) | undefined;
 }
 

@@ -9,7 +9,7 @@ export interface SearchPlace {
   directory: string;
   /** Searches this open file instead. */
   file?: FileHandle;
-  /** For the sandbox: the folder that it shows, and the directory below it. Left out: the search runs outside. */
+  /** For the sandbox: the folder that it shows, and the directory below it. Omitted: the search runs outside. */
   inside?: { folder: string; directory: string };
 }
 
@@ -27,7 +27,7 @@ export interface ProgramOptions {
 export interface ProgramRun {
   args: readonly string[];
   place: SearchPlace;
-  /** Its standard input when the place is a directory; left out: empty. */
+  /** Its standard input when the place is a directory; omitted: empty. */
   input?: FileHandle | undefined;
   /** The byte that ends each record. */
   separator: number;

@@ -1,4 +1,4 @@
-// Runs work on whole texts: small jobs at once, all others in a thread with limits, so that no text or argument can block the service.
+// Runs work on whole texts: small jobs immediately, all others in a thread with limits, so that no text or argument can block the service.
 import { runInThread, ThreadLimitError } from "../worker/run-in-thread.ts";
 import type { TextJob, TextJobKind, TextJobs } from "./job.ts";
 import { runTextJob, workOf } from "./run-job.ts";
@@ -10,7 +10,7 @@ export class TextJobError extends Error {
 
 const jobTimeoutMs = 20_000;
 const maxMemoryBytes = 512 * 1024 * 1024;
-/** Work below this limit, in characters, runs at once: its worst case takes a few milliseconds, less than a thread's start. */
+/** Work below this limit, in characters, runs immediately: its worst case takes a few milliseconds, less than a thread's start. */
 const smallWork = 32 * 1024;
 
 /** Rejects with TextJobError when the job exceeds its time or memory limit, and with the signal's reason when aborted first. */

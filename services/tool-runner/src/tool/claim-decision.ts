@@ -31,7 +31,7 @@ export function isPreviousInstance(runner: string, me: RunnerId): boolean {
 
 /**
  * A `once` call is never started twice: a runner that finds it running waits for the other one. Only a previous instance of this
- * replica has certainly ended, and then the outcome is unknown. An `idempotent` call may be run again with its key: at once when
+ * replica has certainly ended, and then the outcome is unknown. An `idempotent` call may be run again with its key: immediately when
  * its runner has certainly ended, otherwise after a while.
  */
 export function decideClaim(

@@ -10,7 +10,7 @@ export interface Registry {
   readonly descriptors: readonly ToolDescriptor[];
   /** Finds a tool by its name or alias. */
   find(name: string): Tool | undefined;
-  /** Waits for a tool whose server is starting, with a time limit; resolves at once for all others. */
+  /** Waits for a tool whose server is starting, with a time limit; resolves immediately for all others. */
   ready?(name: string, signal: AbortSignal): Promise<void>;
 }
 

@@ -18,7 +18,7 @@ import {
   type ToolContext,
   type ToolOutput,
 } from "../tool/tool.ts";
-import { formatReport } from "../sandbox/format-result.ts";
+import { formatCommandResult } from "../sandbox/format-result.ts";
 
 export interface ExecOptions {
   executor: Executor;
@@ -198,7 +198,7 @@ export function execTool(options: ExecOptions): Tool {
       }).finally(hide);
       if (ended === "goes on") return toBackground();
       return withIsolation(
-        formatReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }),
+        formatCommandResult(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }),
       );
     },
   });

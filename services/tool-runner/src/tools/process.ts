@@ -1,11 +1,15 @@
-// The tool `process`: controls the background processes of this session. The id of a process leads to the replica that runs it.
+// The tool `process`: controls the background processes of this session. The id of a process contains the replica that runs it, so a call
+// may run on any replica.
 import { z } from "zod";
 import type { BackgroundProcessApi } from "../processes/api.ts";
 import { defineTool, processScope, type Tool } from "../tool/tool.ts";
 
 const longestWaitSeconds = 120;
+/** Time for the replica that runs the process to respond after the wait. */
+const responseSeconds = 15;
+const maxShownCharacters = 30_000;
 
-/** Short names are accepted as well. */
+/** Signals by the names that a call may contain. */
 const signals = {
   SIGTERM: "SIGTERM",
   SIGINT: "SIGINT",
@@ -15,8 +19,8 @@ const signals = {
   KILL: "SIGKILL",
 } as const;
 
-/** Accepts the argument names of similar tools that models know. */
-function named(args: {
+/** The id of the process, also under the argument names that similar tools use and models therefore send. */
+function processIdOf(args: {
   id?: string | undefined;
   process_id?: string | undefined;
   pid?: string | undefined;
@@ -33,7 +37,7 @@ export function processTool(processes: BackgroundProcessApi): Tool {
       "Control the background processes that exec started in this session.",
       "`list`: all processes. `poll`: output since the last poll, and whether the process has ended; wait_seconds waits for new output or the end.",
       "`log`: any part of the last 100,000 characters of output. `input`: send text to standard input (only if the process was started with background).",
-      "`signal`: SIGTERM or SIGINT to request the end, SIGKILL to end the process and all its children.",
+      "`signal`: SIGTERM or SIGINT to ask the process to end, SIGKILL to end it and all its children.",
     ].join(" "),
     args: z
       .strictObject({
@@ -58,7 +62,7 @@ export function processTool(processes: BackgroundProcessApi): Tool {
           .number()
           .int()
           .min(1)
-          .max(30_000)
+          .max(maxShownCharacters)
           .optional()
           .describe("poll, log: maximum number of characters. Default 30000."),
         input: z.string().max(100_000).optional().describe("input: the text; end a line with \\n."),
@@ -69,12 +73,12 @@ export function processTool(processes: BackgroundProcessApi): Tool {
           .optional()
           .describe("signal: the signal to send. Default SIGTERM."),
       })
-      .superRefine((args, check) => {
-        if (args.action !== "list" && named(args) === undefined) {
-          check.addIssue({ code: "custom", path: ["id"], message: `required for the action ${args.action}` });
+      .superRefine((args, context) => {
+        if (args.action !== "list" && processIdOf(args) === undefined) {
+          context.addIssue({ code: "custom", path: ["id"], message: `required for the action ${args.action}` });
         }
         if (args.action === "input" && args.input === undefined && args.end !== true) {
-          check.addIssue({ code: "custom", path: ["input"], message: "required for the action input" });
+          context.addIssue({ code: "custom", path: ["input"], message: "required for the action input" });
         }
       }),
     examples: [
@@ -88,17 +92,17 @@ export function processTool(processes: BackgroundProcessApi): Tool {
     risk: "high",
     effects: ["executes"],
     resource: { kind: "process", argument: "id" },
-    timeoutMs: (longestWaitSeconds + 15) * 1_000,
+    timeoutMs: (longestWaitSeconds + responseSeconds) * 1_000,
     limits: [
       "Shows only processes of the same session, on every tool-runner; people other than the owner see only those of their own turns.",
       "The last 100,000 characters of a process's output are stored, and 30,000 are shown at once; the last 20 ended processes are kept.",
       `poll waits for at most ${longestWaitSeconds} s.`,
     ],
     run: (args, context) => {
-      const id = named(args);
+      const id = processIdOf(args);
       return args.action === "list" || id === undefined
         ? processes.list({ sessionId: context.sessionId, scope: processScope(context) }, context)
-        : processes.ask(
+        : processes.control(
             {
               sessionId: context.sessionId,
               scope: processScope(context),
@@ -106,7 +110,7 @@ export function processTool(processes: BackgroundProcessApi): Tool {
               action: args.action,
               waitMs: (args.wait_seconds ?? 0) * 1_000,
               offset: args.offset ?? null,
-              limit: args.limit ?? 30_000,
+              limit: args.limit ?? maxShownCharacters,
               input: args.input ?? "",
               end: args.end ?? false,
               signal: args.signal ?? "SIGTERM",

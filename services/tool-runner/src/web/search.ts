@@ -1,4 +1,4 @@
-// Queries a search provider, retries while it is overloaded, and normalises its response. This is the only layer that retries.
+// Queries a search provider, retries while it is overloaded, and normalises its response. Callers do not retry.
 // The operator configures the URL, so it may be in the private network; redirects are not followed.
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffMs, oneLine, parseJson } from "@parley/kit";
@@ -30,13 +30,13 @@ export class SearchError extends Error {
   override readonly name = "SearchError";
 }
 
-const tries = 3;
-const firstPauseMs = 500;
+const maxAttempts = 3;
+const firstDelayMs = 500;
 /** A longer `retry-after` ends the search instead of delaying it. */
-const longestPauseMs = 5_000;
-const attemptMs = 15_000;
+const maxDelayMs = 5_000;
+const attemptTimeoutMs = 15_000;
 
-/** Throws SearchError, or the signal's reason. */
+/** At most `count` hits. Throws SearchError, or the signal's reason. */
 export async function searchWeb(
   provider: SearchProvider,
   query: string,
@@ -44,31 +44,33 @@ export async function searchWeb(
   signal: AbortSignal,
 ): Promise<SearchHit[]> {
   for (let attempt = 1; ; attempt++) {
-    const answer = await ask(provider, query, count, signal);
-    if (answer.status >= 200 && answer.status < 300) return hitsOf(provider.name, answer.body).slice(0, count);
-    const again = answer.status === 0 || answer.status === 429 || answer.status >= 500;
-    if (!again || attempt === tries) {
-      const what = answer.status === 0 ? "could not be reached" : `returned status ${answer.status}`;
-      throw new SearchError(`The search provider (${provider.name}) ${what}${again ? ` in ${tries} attempts` : ""}.`);
-    }
-    const pauseMs = Math.max(backoffMs(attempt, { firstMs: firstPauseMs, maxMs: longestPauseMs }), answer.retryAfterMs);
-    if (pauseMs > longestPauseMs) {
+    const response = await sendRequest(provider, query, count, signal);
+    if (response.status >= 200 && response.status < 300) return parseHits(provider.name, response.body).slice(0, count);
+    const isRetryable = response.status === 0 || response.status === 429 || response.status >= 500;
+    if (!isRetryable || attempt === maxAttempts) {
+      const what = response.status === 0 ? "could not be reached" : `returned status ${response.status}`;
       throw new SearchError(
-        `The search provider (${provider.name}) is limiting requests: retry in ${Math.round(pauseMs / 1_000)} s.`,
+        `The search provider (${provider.name}) ${what}${isRetryable ? ` in ${maxAttempts} attempts` : ""}.`,
       );
     }
-    await delay(pauseMs, undefined, { signal });
+    const delayMs = Math.max(backoffMs(attempt, { firstMs: firstDelayMs, maxMs: maxDelayMs }), response.retryAfterMs);
+    if (delayMs > maxDelayMs) {
+      throw new SearchError(
+        `The search provider (${provider.name}) is limiting requests: retry in ${Math.round(delayMs / 1_000)} s.`,
+      );
+    }
+    await delay(delayMs, undefined, { signal });
   }
 }
 
-/** Status 0: no response. */
-async function ask(provider: SearchProvider, query: string, count: number, signal: AbortSignal) {
-  const { url, init } = requestOf(provider, query, count);
+/** The response; status 0: there was none. */
+async function sendRequest(provider: SearchProvider, query: string, count: number, signal: AbortSignal) {
+  const { url, init } = buildRequest(provider, query, count);
   try {
     const response = await fetch(url, {
       ...init,
       redirect: "error",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(attemptTimeoutMs)]),
     });
     const retryAfterMs = Number(response.headers.get("retry-after") ?? 0) * 1_000;
     // Invalid JSON is not retried: it would be the same response.
@@ -80,7 +82,7 @@ async function ask(provider: SearchProvider, query: string, count: number, signa
   }
 }
 
-function requestOf(
+function buildRequest(
   { name, key, url }: SearchProvider,
   query: string,
   count: number,
@@ -104,28 +106,33 @@ function requestOf(
 }
 
 const text = z.string().nullish();
-const BraveAnswer = z.object({
+const BraveResponse = z.object({
   web: z.object({ results: z.array(z.object({ title: text, url: z.string(), description: text })) }).nullish(),
 });
-const ContentAnswer = z.object({ results: z.array(z.object({ title: text, url: z.string(), content: text })) });
+/** Tavily and SearXNG. */
+const ContentResponse = z.object({ results: z.array(z.object({ title: text, url: z.string(), content: text })) });
 
-function hitsOf(name: SearchProvider["name"], body: unknown): SearchHit[] {
+function parseHits(name: SearchProvider["name"], body: unknown): SearchHit[] {
   if (name === "brave") {
-    const parsed = BraveAnswer.safeParse(body);
-    if (!parsed.success) throw unreadable(name);
-    return (parsed.data.web?.results ?? []).map((hit) => clean(hit.title, hit.url, hit.description));
+    const parsed = BraveResponse.safeParse(body);
+    if (!parsed.success) throw invalidResponse(name);
+    return (parsed.data.web?.results ?? []).map((hit) => normalizeHit(hit.title, hit.url, hit.description));
   }
-  const parsed = ContentAnswer.safeParse(body);
-  if (!parsed.success) throw unreadable(name);
-  return parsed.data.results.map((hit) => clean(hit.title, hit.url, hit.content));
+  const parsed = ContentResponse.safeParse(body);
+  if (!parsed.success) throw invalidResponse(name);
+  return parsed.data.results.map((hit) => normalizeHit(hit.title, hit.url, hit.content));
 }
 
-function unreadable(name: string): SearchError {
+function invalidResponse(name: string): SearchError {
   return new SearchError(`The search provider (${name}) returned an invalid response.`);
 }
 
-function clean(title: string | null | undefined, url: string, snippet: string | null | undefined): SearchHit {
-  return { title: plainLine(title ?? "", 200), url: plainLine(url, 2_000), snippet: plainLine(snippet ?? "", 600) };
+function normalizeHit(title: string | null | undefined, url: string, snippet: string | null | undefined): SearchHit {
+  return {
+    title: toPlainLine(title ?? "", 200),
+    url: toPlainLine(url, 2_000),
+    snippet: toPlainLine(snippet ?? "", 600),
+  };
 }
 
 const entities: Record<string, string> = {
@@ -138,8 +145,8 @@ const entities: Record<string, string> = {
   "&nbsp;": " ",
 };
 
-/** At most `maxCharacters` and an ellipsis. Removes the tags with which providers highlight matches. */
-function plainLine(source: string, maxCharacters: number): string {
+/** One line without the tags with which providers highlight matches. A longer text is cut after `maxCharacters` and ends with an ellipsis. */
+function toPlainLine(source: string, maxCharacters: number): string {
   const plain = source
     .replaceAll(/<\/?[a-z][^>]*>/gi, "")
     .replaceAll(/&(?:amp|lt|gt|quot|nbsp|#39|#x27);/g, (entity) => entities[entity] ?? entity);

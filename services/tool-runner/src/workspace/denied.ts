@@ -1,11 +1,13 @@
-// Decides which paths the deny rules of a call hide from it. Pure; patterns have the semantics of permission rules.
-import { compilePath } from "@parley/contracts";
+// Compiles a call's deny rules into a predicate: tools neither show nor open the paths for which it is true. Pure. The patterns are those of
+// permission rules.
+import { compilePathPattern } from "@parley/contracts";
 
-/** `relative`: from the workspace folder, with `/`. */
+/** `relative`: a path relative to the workspace folder, separated by `/`. */
 export type IsDenied = (relative: string) => boolean;
 
-export function deniedBy(patterns: readonly string[]): IsDenied {
-  const matchers = patterns.map((pattern) => compilePath(pattern.replace(/^\/workspace\//, "")));
+/** Patterns are relative to the workspace, or begin with `/workspace/`, its path in the sandbox. */
+export function compileDenyRules(patterns: readonly string[]): IsDenied {
+  const matchers = patterns.map((pattern) => compilePathPattern(pattern.replace(/^\/workspace\//, "")));
   return (relative) => {
     const names = relative.split("/").filter((name) => name !== "" && name !== ".");
     return names.length > 0 && matchers.some((matches) => matches(names));

@@ -5,7 +5,7 @@ import { mkdir, open, realpath, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { mainWorkspaceId } from "@parley/contracts";
 import { WorkspaceError } from "./errors.ts";
-import { deniedBy, type IsDenied } from "./denied.ts";
+import { compileDenyRules, type IsDenied } from "./denied.ts";
 import { PathWalk } from "./path-walk.ts";
 import { displayPath, splitPath, stateFolderOf } from "./paths.ts";
 import { openedDirectory, type Directory, type ResolvedPath } from "./places.ts";
@@ -53,7 +53,7 @@ export class Workspace implements AsyncDisposable {
 
   /** A view of this workspace that denies paths matching permission rule patterns. Must not be disposed. */
   without(patterns: readonly string[]): Workspace {
-    return patterns.length === 0 ? this : this.#with({ isDenied: deniedBy(patterns) });
+    return patterns.length === 0 ? this : this.#with({ isDenied: compileDenyRules(patterns) });
   }
 
   /** Whether a path (relative to the workspace folder, without links) is denied. */

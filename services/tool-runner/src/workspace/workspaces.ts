@@ -11,13 +11,13 @@ import { openWorkspace, type Workspace } from "./workspace.ts";
 /** A workspace in use, until it is disposed. */
 export interface WorkspaceLease extends AsyncDisposable {
   readonly workspace: Workspace;
-  /** Its taint records; left out: file taint is not recorded. */
+  /** Its taint records; omitted: file taint is not recorded. */
   readonly tainted?: TaintedFiles | undefined;
 }
 
 export interface WorkspacesOptions {
   main: Workspace;
-  /** Opens the taint records of a workspace; left out: file taint is not recorded. */
+  /** Opens the taint records of a workspace; omitted: file taint is not recorded. */
   taintedFilesOf?: (workspace: Workspace) => Promise<TaintedFiles>;
   /** The owner's named folders, by the id of the workspace. */
   folders?: ReadonlyMap<string, string>;

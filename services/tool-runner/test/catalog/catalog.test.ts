@@ -146,7 +146,7 @@ for (const [name, entry] of Object.entries(cases)) {
 
     const { waits } = entry;
     if (waits === undefined) return;
-    test("ends at once when cancelled and is settled as cancelled", async () => {
+    test("ends immediately when cancelled and is settled as cancelled", async () => {
       const request = await oneCall(name);
       const args = await waits(scene, request);
       const begun = atWork(request);

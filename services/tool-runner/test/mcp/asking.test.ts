@@ -246,7 +246,7 @@ describe("a question of a server", () => {
     const { turnId, n } = talk.request;
     const later = Promise.withResolvers<undefined>();
     let signs = 0;
-    // The first liveness message comes at once, the second with the question, the third after a second.
+    // The first liveness message comes immediately, the second with the question, the third after a second.
     const heard = stage.core.subscribe(toolAlive, { call: callToken(turnId, n) }, () => {
       signs += 1;
       if (signs === 3) later.resolve(undefined);
@@ -259,7 +259,7 @@ describe("a question of a server", () => {
     assert.equal((await called).state, "done");
   });
 
-  test("is declined at once when the settings do not allow elicitation", async () => {
+  test("is declined immediately when the settings do not allow elicitation", async () => {
     const talk = await conversation(`mcp__silent__${elicitation}`);
     assert.match((await stage.call(talk.request)).result.content, /User declined.*the server may not ask questions/s);
   });

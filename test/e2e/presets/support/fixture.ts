@@ -20,7 +20,7 @@ import {
   type TestClusterOptions,
 } from "@parley/testing";
 
-/** Milliseconds for events that happen at once on an idle machine. */
+/** Milliseconds for events that happen immediately on an idle machine. */
 const withinMs = 60_000;
 
 interface Turn extends TurnSummary {

@@ -1,4 +1,4 @@
-// A strict stand-in for Discord: REST API v10 and gateway for one bot in one guild and, for the test, the people who write to it and the
+// A strict fake of Discord: REST API v10 and gateway for one bot in one guild and, for the test, the people who write to it and the
 // faults it can have. Tests with discord.js, an independent client, check that it behaves like the real service.
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-// The REST API v10 that the stand-in supports, each route as strict about its parameters as the real one. No HTTP in this file.
+// The REST API v10 that the fake supports, each route as strict about its parameters as the real one. No HTTP in this file.
 import { z } from "zod";
 import { apiError, invalidForm, noContent, ok, unknownChannel, unknownMessage, type ApiResult } from "./errors.ts";
 import { respondToInteraction, interactionMessage } from "./interactions.ts";

@@ -1,4 +1,4 @@
-// The state of the stand-in for Discord: people, channels, messages, interactions, queued faults, and waiters. The rules of the REST API
+// The state of the fake of Discord: people, channels, messages, interactions, queued faults, and waiters. The rules of the REST API
 // are in `routes.ts`, those of the gateway in `gateway.ts`.
 import { randomBytes } from "node:crypto";
 import { PeerState } from "../peer-state.ts";
@@ -55,7 +55,7 @@ export interface StoredMessage {
   fields: Record<string, unknown>;
 }
 
-/** One call that reached the stand-in. */
+/** One call that reached the fake. */
 export interface DiscordCall {
   /** Method and path with `{}` for each id, for example `POST /channels/{}/messages`. */
   route: string;

@@ -18,7 +18,7 @@ export interface OpenSmtpd extends AsyncDisposable {
   readonly port: number;
   /** Writes with the Authentication-Results that a filter of this server would add. */
   write: WriteMail;
-  /** Tries deferred mail again at once instead of after ten seconds. */
+  /** Tries deferred mail again immediately instead of after ten seconds. */
   retry(): Promise<void>;
   /** What the server logged, one line each. */
   log(): string;

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { acceptsConnections } from "../port.ts";
 import { asServerUser } from "./unprivileged.ts";
 
-/** Bounds a hang: a server that listens ends the wait at once. */
+/** Bounds a hang: a server that listens ends the wait immediately. */
 const startsWithinMs = 60_000;
 
 export interface ServerProcess {

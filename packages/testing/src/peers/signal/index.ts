@@ -1,5 +1,5 @@
-// A strict stand-in for a signal-cli daemon and the people whom it reaches. A test sends the same requests to a real daemon; deliveries
-// need Signal's servers, so only the stand-in has them.
+// A strict fake of a signal-cli daemon and the people whom it reaches. A test sends the same requests to a real daemon; deliveries
+// need Signal's servers, so only the fake has them.
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createDaemonServer, type DaemonServer } from "./server.ts";

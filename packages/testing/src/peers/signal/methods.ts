@@ -59,7 +59,7 @@ export const accountMethods: Record<string, (state: SignalState, params: Params)
     if (!given.success) throw userError("invalid reaction");
     const { emoji, targetAuthor: author, targetTimestamp: timestamp, remove } = given.data;
     const graphemes = [...new Intl.Segmenter().segment(emoji)];
-    if (graphemes.length !== 1) throw new RpcError(-32_603, "stand-in: a reaction is one grapheme");
+    if (graphemes.length !== 1) throw new RpcError(-32_603, "fake: a reaction is one grapheme");
     const to = targetOf(state, params);
     state.reactions.push({ to, emoji, author, timestamp, remove });
     return delivered(state, to);
@@ -94,10 +94,10 @@ function send(state: SignalState, params: Params): unknown {
     throw userError("Sending empty message is not allowed, either a message, attachment or sticker must be given.");
   }
   const files = given_files.map(fileOf);
-  if (Buffer.byteLength(text) > maxTextBytes) throw new RpcError(-32_603, "stand-in: clients cut this text");
+  if (Buffer.byteLength(text) > maxTextBytes) throw new RpcError(-32_603, "fake: clients cut this text");
   if (editTimestamp !== undefined) {
     const edited = messageAt(state, to, editTimestamp);
-    if (edited.edits >= maxEdits) throw new RpcError(-32_603, "stand-in: clients ignore this edit");
+    if (edited.edits >= maxEdits) throw new RpcError(-32_603, "fake: clients ignore this edit");
     Object.assign(edited, { text, styles, edits: edited.edits + 1 });
     return delivered(state, to);
   }
@@ -119,7 +119,7 @@ function styleOf(given: string, text: string): SentMessage["styles"][number] {
   if (!styleNames.has(style)) throw userError(`Invalid style: ${style}`);
   const styled = text.slice(Number(start), Number(start) + Number(length));
   if (styled.length !== Number(length) || styled === "" || !styled.isWellFormed()) {
-    throw new RpcError(-32_603, `stand-in: the style ${given} is not inside of the text`);
+    throw new RpcError(-32_603, `fake: the style ${given} is not inside of the text`);
   }
   return { style, text: styled };
 }
@@ -164,7 +164,7 @@ function targetOf(state: SignalState, params: Params): string {
 
 function messageAt(state: SignalState, to: string, timestamp: unknown): SentMessage {
   const found = state.sent.find((message) => message.to === to && message.timestamp === timestamp);
-  if (found === undefined) throw new RpcError(-32_603, "stand-in: clients do not find this message");
+  if (found === undefined) throw new RpcError(-32_603, "fake: clients do not find this message");
   return found;
 }
 

@@ -1,4 +1,4 @@
-// The Signal stand-in as a program with the arguments of signal-cli, for tests that start and kill the daemon: it prints received messages
+// The Signal fake as a program with the arguments of signal-cli, for tests that start and kill the daemon: it prints received messages
 // to its output. `POST /say` makes Ann write the text in the body; messages that nobody reads are lost when it ends. `POST /crash` ends it
 // like a crash of the machine: what its connections still contain is lost.
 import { existsSync } from "node:fs";

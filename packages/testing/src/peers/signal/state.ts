@@ -1,4 +1,4 @@
-// What the Signal stand-in has: the account, the people and groups it knows, what was sent to them, and what waits on Signal's servers.
+// What the Signal fake has: the account, the people and groups it knows, what was sent to them, and what waits on Signal's servers.
 import { PeerState } from "../peer-state.ts";
 
 /** A person with an account of Signal. */

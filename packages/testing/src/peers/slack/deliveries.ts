@@ -1,5 +1,5 @@
 // Delivers events, presses of buttons and slash commands to the app until they are acknowledged. An event is tried four times in all, as
-// the real service does; the others once, because a person sees their failure at once.
+// the real service does; the others once, because a person sees their failure immediately.
 import { setTimeout as delay } from "node:timers/promises";
 import type { SlackState } from "./state.ts";
 

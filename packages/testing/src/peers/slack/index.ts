@@ -18,7 +18,7 @@ export interface SlackPeerOptions {
   ackTimeoutMs?: number;
   /** Pauses before the retries of an event. Default 0, 100 and 300 ms; the service waits up to five minutes. */
   retryDelaysMs?: readonly number[];
-  /** The rate of messages in one conversation. Default: ten at once, then one a second. */
+  /** The rate of messages in one conversation. Default: ten at once, then one per second. */
   postRate?: PostRate;
   /** Events that the app has not subscribed to, such as `app_mention`. */
   withoutEvents?: readonly string[];

@@ -1,4 +1,4 @@
-// A strict stand-in for the WhatsApp Cloud API: one business number, and for the test the people who write to it and the faults that it can have.
+// A strict fake of the WhatsApp Cloud API: one business number, and for the test the people who write to it and the faults that it can have.
 // Tests with two independent clients check that it behaves like the real service.
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";

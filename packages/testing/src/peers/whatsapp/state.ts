@@ -1,4 +1,4 @@
-// The state of the stand-in: what people have received, media, open windows, injected faults, and waiters. The rules of the platform are
+// The state of the fake: what people have received, media, open windows, injected faults, and waiters. The rules of the platform are
 // in `messages.ts` and `media.ts`.
 import { PeerState } from "../peer-state.ts";
 
@@ -25,7 +25,7 @@ export interface WhatsAppMessage {
   callbackData: string | null;
 }
 
-/** One call that reached the stand-in. */
+/** One call that reached the fake. */
 export interface WhatsAppCall {
   endpoint: WhatsAppEndpoint;
   body: unknown;
@@ -83,7 +83,7 @@ export class WhatsAppState extends PeerState<WhatsAppFault, WhatsAppEndpoint> {
   readonly typing: string[] = [];
   /** Approved templates: the number of their body parameters. */
   readonly templates = new Map<string, number>();
-  /** Whether a message outside of the window fails at once or by a status, as the real service does for some numbers. */
+  /** Whether a message outside of the window fails immediately or by a status, as the real service does for some numbers. */
   refusesLate: "response" | "status" = "response";
   webhook: string | null = null;
   #next = 0;

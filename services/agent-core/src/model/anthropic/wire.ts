@@ -6,7 +6,7 @@ import type { ModelsSettings, Part, ToolResult } from "@parley/contracts";
 import { cacheControl, markMessages, markTools } from "./cache.ts";
 import { renderAttachment, type RenderedAttachment } from "../render-attachment.ts";
 import type { Capabilities } from "./capabilities.ts";
-import { nearestEffort } from "../effort.ts";
+import { highestSupportedEffort } from "../effort.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "../provider.ts";
 import { withExamples } from "../tool-examples.ts";
 
@@ -29,7 +29,7 @@ export interface WireOptions {
 const updatesBeta = "thinking-display-updates-2026-08-18";
 
 export function toRequest(request: ModelRequest, options: WireOptions, capabilities: Capabilities): Body {
-  const effort = nearestEffort(request.effort, capabilities.efforts);
+  const effort = highestSupportedEffort(request.effort, capabilities.efforts);
   const thinking = thinkingOf(request.thinking ?? options.thinking, options.display, capabilities);
   const stops = request.stopSequences ?? [];
   return {

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { parseJsonObject } from "@parley/kit";
 import { textOf, type Effort, type Part, type ToolCall, type ToolResult } from "@parley/contracts";
 import { renderAttachment, type RenderedAttachment } from "../render-attachment.ts";
-import { nearestEffort } from "../effort.ts";
+import { highestSupportedEffort } from "../effort.ts";
 import type { Dialect, OutputLimit } from "./dialect.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "../provider.ts";
 import { withExamples } from "../tool-examples.ts";
@@ -47,7 +47,7 @@ export interface WireRequest {
 
 export function toRequest(request: ModelRequest, model: string, limit: OutputLimit, dialect: Dialect): WireRequest {
   const system: WireMessage[] = request.system === "" ? [] : [{ role: "system", content: request.system }];
-  const effort = nearestEffort(request.effort, dialect.efforts);
+  const effort = highestSupportedEffort(request.effort, dialect.efforts);
   const stops = dialect.stops ? (request.stopSequences ?? []).slice(0, maxStops) : [];
   return {
     model,

@@ -2,7 +2,7 @@
 // conversation is sent each time, with the model's encrypted reasoning items: without them it would lose its thoughts between tool calls.
 import { parseJsonObject } from "@parley/kit";
 import type { Effort, Part } from "@parley/contracts";
-import { nearestEffort } from "../effort.ts";
+import { highestSupportedEffort } from "../effort.ts";
 import { objectText, resultText, toContent, wireId, type ContentPart } from "../openai/wire.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "../provider.ts";
 import { withExamples } from "../tool-examples.ts";
@@ -45,7 +45,7 @@ export interface WireOptions {
 const leastOutputTokens = 16;
 
 export function toRequest(request: ModelRequest, options: WireOptions, dialect: Dialect): ResponsesRequest {
-  const effort = nearestEffort(request.effort, dialect.efforts);
+  const effort = highestSupportedEffort(request.effort, dialect.efforts);
   const reasoning = {
     ...(effort === undefined ? {} : { effort }),
     ...(dialect.summaries ? { summary: "auto" as const } : {}),

@@ -9,12 +9,12 @@ import type { Discord } from "./connect.ts";
 import { snowflakeAt, type Cursor } from "./cursor.ts";
 import { Channel, Message } from "./schema.ts";
 
-/** Messages that are older were missed for good. */
+/** Messages that are older are not fetched. */
 const oldestMissedMs = 24 * 3_600_000;
 /** Pause after a limit that names no time. */
 const limitedPauseMs = 1_000;
 const pageSize = 100;
-/** Of one channel; newer messages than these are missed for good. */
+/** Of one channel; newer messages than these are not fetched. */
 const maxPages = 10;
 
 const MessageList = z.array(z.looseObject({ id: Message.shape.id }));

@@ -190,7 +190,7 @@ function isTooLarge({ size }: Attachment): boolean {
 function tooLargeNote(attachment: Attachment): string {
   const kind = kindOf(attachment);
   const name = attachmentName(attachment.filename ?? undefined, kind);
-  return `[the ${kind} "${name}" is left out: it is larger than ${sizeText(maxAttachmentBytes)}]`;
+  return `[the ${kind} "${name}" is omitted: it is larger than ${sizeText(maxAttachmentBytes)}]`;
 }
 
 function kindOf({ contentType }: Attachment): string {

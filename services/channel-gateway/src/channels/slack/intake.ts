@@ -45,7 +45,7 @@ export class Intake {
     this.#host = host;
   }
 
-  /** Resolves when the delivery may be acknowledged: it was stored or is ignored for good. Rejects when Slack must deliver it again. */
+  /** Resolves when the delivery may be acknowledged: it was stored or is ignored. Rejects when Slack must deliver it again. */
   async take(type: string, payload: unknown): Promise<void> {
     if (type === "events_api") return this.#event(payload);
     if (type === "interactive") return this.#action(payload);

@@ -21,7 +21,7 @@ export interface Bot {
 }
 
 /**
- * Resolves when the update may be confirmed: it was stored or is ignored for good. Rejects when Telegram must send it again. `behind`:
+ * Resolves when the update may be confirmed: it was stored or is ignored. Rejects when Telegram must send it again. `behind`:
  * the updates of the same batch that follow.
  */
 export async function handleUpdate(

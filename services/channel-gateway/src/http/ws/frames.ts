@@ -1,4 +1,4 @@
-// The WebSocket frames in both directions. Session events are sent unchanged, preceded by the session's id.
+// The WebSocket frames in both directions. A frame with a session event is the event with the session's id as its first field.
 import { mainSessionKey, queueModes } from "@parley/contracts";
 import { z } from "zod";
 import { threadChoices } from "../../ingress/authorized-input.ts";
@@ -9,38 +9,39 @@ import { defaultConversation } from "../openai-format.ts";
 const sessionRef = z.string().min(1).max(600).default(mainSessionKey);
 
 export const ClientFrame = z.discriminatedUnion("type", [
-  /** `after`: the last received seq; omitted: from now on. A second subscription of the same session replaces the first. */
+  /** `after`: the seq of the last event received; omitted: only new events. Another subscription of the same session replaces this one. */
   z.strictObject({ type: z.literal("subscribe"), session: sessionRef, after: z.number().int().min(0).optional() }),
   z.strictObject({ type: z.literal("unsubscribe"), session: sessionRef }),
-  /** `id` is the idempotency key of the message; with a different text it is refused. */
+  /** `id` is the idempotency key of the message: a second message with the same id and a different text is refused. */
   z.strictObject({
     type: z.literal("message"),
     id: z.string().min(1).max(256),
     conversation: z.string().min(1).max(512).default(defaultConversation),
     text: z.string().default(""),
     attachments: AttachmentRefs,
-    /** Instructions of the calling program; the agent reads them before the text. */
+    /** Instructions of the client program, placed before the text. */
     instructions: z.string().min(1).max(100_000).optional(),
-    /** The profile that answers, in a session of its own per conversation; omitted: the agent itself. */
+    /** The profile that answers; each conversation has a separate session per profile. Omitted: the main agent. */
     profile: z.string().optional(),
     /** The queue mode while the session is busy; omitted: the mode of the session or the settings. */
     mode: z.enum(queueModes).optional(),
     /** The sender waits for the answer, so the message gets its own turn unless `mode` is steer or coalesce. */
     exclusive: z.boolean().default(false),
-    /** Overrides the session policy. `own`, `separate`: the session of a single call; `named`: the session of the conversation. */
+    /** Which session the message belongs to, instead of the session policy's choice: see `threadChoices`. */
     thread: z.enum(threadChoices).optional(),
     /** False: the client cannot answer approval questions, so tool calls that need approval are denied immediately. */
     interactive: z.boolean().default(true),
-    /** The client decides about every tool call of the turn, also those that need no approval: the reason says which. */
+    /** The client approves or denies every tool call of the turn. The reason in the question tells whether the call needs approval anyway. */
     review: z.boolean().default(false),
   }),
   z.strictObject({
     type: z.literal("cancel"),
     session: sessionRef,
     turnId: z.uuid().optional(),
+    /** Also cancels queued input. */
     queued: z.boolean().default(false),
   }),
-  /** `control.ts` parses `request`. */
+  /** The fields of `request` are checked in `control.ts`. */
   z.strictObject({
     type: z.literal("control_request"),
     request_id: z.string().min(1).max(256),

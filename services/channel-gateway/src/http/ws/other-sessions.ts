@@ -13,9 +13,9 @@ export interface OtherSessionsDeps extends SubscribeDeps {
 }
 
 export interface OtherSessionsWatcher {
-  /** Whether the client follows the session anyway. `key`: left out while it is not known. */
+  /** Whether the client follows the session anyway. `key`: omitted while it is not known. */
   isOwn(session: { sessionId: string; key?: string }): boolean;
-  /** Live events are left out while true. */
+  /** Live events are omitted while true. */
   isSlow(): boolean;
   /** `session`: the key of the session that the frame is about. */
   send(frame: StreamFrame, session: { key: string; sessionId: string }): void;

@@ -33,7 +33,7 @@ const StreamClientFrameSchema = z.discriminatedUnion("type", [
 export type StreamClientFrame = z.infer<typeof StreamClientFrameSchema>;
 
 export type StreamServerFrame =
-  /** `session`: the key of the session it is about; left out: the conversation of the connection. */
+  /** `session`: the key of the session it is about; omitted: the conversation of the connection. */
   (StreamFrame & { session?: string }) | HistoryFrame | { type: "pong" } | { type: "error"; message: string };
 
 /** What was said before the client connected, oldest first. */

@@ -1,7 +1,7 @@
 // Named tokens of the API, and the audit log.
 import type { ApiScope } from "@parley/contracts";
 import { text } from "drizzle-orm/pg-core";
-import { counter, createdAt, json, oneOf, parley, since, time } from "./columns.ts";
+import { bigInteger, createdAt, json, oneOf, parley, since, time } from "./columns.ts";
 
 export const apiTokens = parley.table("api_tokens", {
   sha256: text("sha256").primaryKey(),
@@ -15,7 +15,7 @@ export const apiTokens = parley.table("api_tokens", {
 });
 
 export const auditLog = parley.table("audit_log", {
-  n: counter("n").primaryKey().generatedAlwaysAsIdentity(),
+  n: bigInteger("n").primaryKey().generatedAlwaysAsIdentity(),
   at: since("at"),
   actor: text("actor").notNull(),
   action: text("action").notNull(),

@@ -1,13 +1,13 @@
 // Content of attachments, its references, and uploads.
 import { boolean, index, integer, primaryKey, text, uuid } from "drizzle-orm/pg-core";
-import { bytes, cascading, counter, createdAt, oneOf, parley, referring, since, time } from "./columns.ts";
-import { ownedBySession, sessions } from "./sessions.ts";
+import { bytes, cascading, bigInteger, createdAt, oneOf, parley, referring, since, time } from "./columns.ts";
+import { cascadingSessionReference, sessions } from "./sessions.ts";
 
 export const blobs = parley.table(
   "blobs",
   {
     sha256: text("sha256").primaryKey(),
-    bytes: counter("bytes").notNull(),
+    bytes: bigInteger("bytes").notNull(),
     mediaType: text("media_type").notNull(),
     place: oneOf("place", ["database", "folder", "bucket"]).notNull(),
     touchedAt: since("touched_at"),
@@ -30,7 +30,7 @@ export const blobChunks = parley.table(
 export const blobRefs = parley.table(
   "blob_refs",
   {
-    sessionId: ownedBySession(),
+    sessionId: cascadingSessionReference(),
     sha256: referring(text("sha256").notNull(), () => blobs.sha256),
   },
   (table) => [primaryKey({ columns: [table.sessionId, table.sha256] }), index("blob_refs_content").on(table.sha256)],
@@ -41,7 +41,7 @@ export const blobUploads = parley.table(
   {
     id: uuid("id").primaryKey(),
     sha256: text("sha256").notNull(),
-    bytes: counter("bytes").notNull(),
+    bytes: bigInteger("bytes").notNull(),
     done: boolean("done").notNull().default(false),
     createdAt: createdAt(),
     sessionId: cascading(uuid("session_id"), () => sessions.id),

@@ -2,14 +2,14 @@
 import type { RewindReport } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
-import { cascading, counter, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
-import { ownedBySession } from "./sessions.ts";
+import { cascading, bigInteger, createdAt, json, oneOf, parley, partialIndex, since, time } from "./columns.ts";
+import { cascadingSessionReference } from "./sessions.ts";
 
 export const checkpoints = parley.table(
   "checkpoints",
   {
     id: uuid("id").primaryKey(),
-    sessionId: ownedBySession(),
+    sessionId: cascadingSessionReference(),
     kind: oneOf("kind", ["turn", "rewind"]).notNull(),
     at: time("at").notNull(),
   },
@@ -21,17 +21,17 @@ export const checkpointFiles = parley.table(
   {
     checkpointId: cascading(uuid("checkpoint_id").notNull(), () => checkpoints.id),
     path: text("path").notNull(),
-    n: counter("n").notNull().generatedAlwaysAsIdentity(),
+    n: bigInteger("n").notNull().generatedAlwaysAsIdentity(),
     kind: oneOf("kind", ["file", "link", "directory", "absent", "untracked"]).notNull(),
     sha256: text("sha256"),
-    size: counter("size"),
+    size: bigInteger("size"),
     mode: integer("mode"),
     reason: text("reason"),
     trackedAt: since("tracked_at"),
   },
   (table) => [
     primaryKey({ columns: [table.checkpointId, table.path] }),
-    partial(index("checkpoint_files_content").on(table.sha256), sql`sha256 IS NOT NULL`),
+    partialIndex(index("checkpoint_files_content").on(table.sha256), sql`sha256 IS NOT NULL`),
   ],
 );
 
@@ -49,16 +49,16 @@ export const rewinds = parley.table(
   "rewinds",
   {
     id: uuid("id").primaryKey(),
-    sessionId: ownedBySession(),
+    sessionId: cascadingSessionReference(),
     targetId: uuid("target_id").notNull(),
     state: oneOf("state", ["running", "done", "failed"]).notNull(),
     runner: text("runner").notNull(),
-    fence: counter("fence").notNull().default(1),
+    fence: bigInteger("fence").notNull().default(1),
     expiresAt: time("expires_at").notNull(),
     report: json<RewindReport>("report"),
     beganAt: since("began_at"),
   },
-  () => [partial(uniqueIndex("rewinds_one_running").on(sql`(true)`), sql`state = 'running'`)],
+  () => [partialIndex(uniqueIndex("rewinds_one_running").on(sql`(true)`), sql`state = 'running'`)],
 );
 
 export const rewindPermits = parley.table(
@@ -66,7 +66,7 @@ export const rewindPermits = parley.table(
   {
     rewindId: uuid("rewind_id").notNull(),
     secretHash: text("secret_hash").notNull(),
-    sessionId: ownedBySession(),
+    sessionId: cascadingSessionReference(),
     targetId: uuid("target_id").notNull(),
     createdAt: createdAt(),
   },

@@ -4,8 +4,8 @@ import { bigint, customType, pgSchema, text, type AnyPgColumn, type IndexBuilder
 
 export const parley = pgSchema("parley");
 
-/** Stays far below 2^53. */
-export const counter = (name: string) => bigint(name, { mode: "number" });
+/** A bigint column read as a JavaScript number: only for values that stay far below 2^53. */
+export const bigInteger = (name: string) => bigint(name, { mode: "number" });
 
 /** ISO 8601, UTC, with milliseconds. Accepts what PostgreSQL parses. */
 export const time = customType<{ data: string; driverData: string }>({
@@ -33,7 +33,7 @@ interface ReferringColumn {
 }
 
 /** An index of the rows that meet a condition. */
-export const partial = (every: IndexBuilder, condition: SQL): IndexBuilder => every.where(condition);
+export const partialIndex = (every: IndexBuilder, condition: SQL): IndexBuilder => every.where(condition);
 
 /** A value as JSON in a text column: byte for byte what was sent, with escaped NUL and lone surrogates, which jsonb would refuse. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller names the type of the value
@@ -49,8 +49,8 @@ export const bits = customType<{ data: string }>({ dataType: () => "bit varying"
 
 /** Usage and cost columns of sessions and turns. */
 export const tokens = {
-  inputTokens: counter("input_tokens").notNull().default(0),
-  outputTokens: counter("output_tokens").notNull().default(0),
-  cacheReadTokens: counter("cache_read_tokens").notNull().default(0),
-  cacheWriteTokens: counter("cache_write_tokens").notNull().default(0),
+  inputTokens: bigInteger("input_tokens").notNull().default(0),
+  outputTokens: bigInteger("output_tokens").notNull().default(0),
+  cacheReadTokens: bigInteger("cache_read_tokens").notNull().default(0),
+  cacheWriteTokens: bigInteger("cache_write_tokens").notNull().default(0),
 };

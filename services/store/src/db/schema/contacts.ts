@@ -1,6 +1,6 @@
 // Admitted contacts, pairing requests, added accounts, and pauses of accounts.
 import { primaryKey, text } from "drizzle-orm/pg-core";
-import { counter, createdAt, oneOf, parley, since, time } from "./columns.ts";
+import { bigInteger, createdAt, oneOf, parley, since, time } from "./columns.ts";
 
 export const contacts = parley.table(
   "contacts",
@@ -23,7 +23,7 @@ export const channelAccounts = parley.table(
     account: text("account").notNull(),
     settings: text("settings").notNull(),
     identity: text("identity"),
-    revision: counter("revision").notNull().generatedAlwaysAsIdentity(),
+    revision: bigInteger("revision").notNull().generatedAlwaysAsIdentity(),
     addedBy: text("added_by").notNull(),
     changedAt: since("changed_at"),
   },

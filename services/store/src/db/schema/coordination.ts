@@ -1,6 +1,6 @@
 // Operation ids, the epoch, leases, switches of MCP servers and applied migrations.
 import { boolean, index, integer, text, uuid } from "drizzle-orm/pg-core";
-import { counter, createdAt, json, parley, since, time } from "./columns.ts";
+import { bigInteger, createdAt, json, parley, since, time } from "./columns.ts";
 
 export const ops = parley.table(
   "ops",
@@ -14,19 +14,19 @@ export const ops = parley.table(
 
 export const leadership = parley.table("leadership", {
   name: text("name").primaryKey(),
-  epoch: counter("epoch").notNull(),
+  epoch: bigInteger("epoch").notNull(),
   holder: text("holder"),
   acquiredAt: time("acquired_at"),
 });
 
 export const leadershipLog = parley.table("leadership_log", {
-  epoch: counter("epoch").primaryKey(),
+  epoch: bigInteger("epoch").primaryKey(),
   holder: text("holder").notNull(),
   acquiredAt: time("acquired_at").notNull(),
 });
 
 export const leaderKeys = parley.table("leader_keys", {
-  epoch: counter("epoch").primaryKey(),
+  epoch: bigInteger("epoch").primaryKey(),
   grantKey: text("grant_key").notNull(),
   createdAt: createdAt(),
 });
@@ -40,7 +40,7 @@ export const leaseMembers = parley.table("lease_members", {
 export const leases = parley.table("leases", {
   name: text("name").primaryKey(),
   owner: text("owner"),
-  fence: counter("fence").notNull().default(0),
+  fence: bigInteger("fence").notNull().default(0),
   expiresAt: time("expires_at").notNull(),
   cursor: text("cursor"),
 });

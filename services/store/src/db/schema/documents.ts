@@ -1,14 +1,14 @@
 // Versions of documents.
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
-import { counter, createdAt, oneOf, parley, partial } from "./columns.ts";
+import { bigInteger, createdAt, oneOf, parley, partialIndex } from "./columns.ts";
 
 export const documents = parley.table(
   "documents",
   {
     path: text("path").notNull(),
     version: integer("version").notNull(),
-    change: counter("change").notNull().generatedAlwaysAsIdentity().unique("documents_change_key"),
+    change: bigInteger("change").notNull().generatedAlwaysAsIdentity().unique("documents_change_key"),
     content: text("content").notNull(),
     bytes: integer("bytes").notNull(),
     sha256: text("sha256").notNull(),
@@ -23,7 +23,7 @@ export const documents = parley.table(
   },
   (table) => [
     primaryKey({ columns: [table.path, table.version] }),
-    partial(index("documents_changes").on(table.change), sql`latest`),
-    partial(uniqueIndex("documents_latest").on(table.path), sql`latest`),
+    partialIndex(index("documents_changes").on(table.change), sql`latest`),
+    partialIndex(uniqueIndex("documents_latest").on(table.path), sql`latest`),
   ],
 );

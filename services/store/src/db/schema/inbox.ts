@@ -2,16 +2,16 @@
 import type { Part, ReplyAddress, Sender } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, smallint, text, unique, uuid } from "drizzle-orm/pg-core";
-import { counter, createdAt, json, oneOf, parley, partial, referring, since, time } from "./columns.ts";
-import { ofSession } from "./sessions.ts";
+import { bigInteger, createdAt, json, oneOf, parley, partialIndex, referring, since, time } from "./columns.ts";
+import { sessionReference } from "./sessions.ts";
 import { turns } from "./turns.ts";
 
 export const inbox = parley.table(
   "inbox",
   {
     id: uuid("id").primaryKey(),
-    sessionId: ofSession(),
-    seq: counter("seq").notNull(),
+    sessionId: sessionReference(),
+    seq: bigInteger("seq").notNull(),
     channel: text("channel").notNull(),
     account: text("account").notNull(),
     externalId: text("external_id").notNull(),
@@ -40,20 +40,20 @@ export const inbox = parley.table(
   (table) => [
     unique("inbox_channel_account_external_id_key").on(table.channel, table.account, table.externalId),
     unique("inbox_session_id_seq_key").on(table.sessionId, table.seq),
-    partial(index("inbox_dead").on(table.receivedAt), sql`state = 'dead'`),
-    partial(index("inbox_files").on(table.sessionId), sql`files_due IS NOT NULL`),
-    partial(index("inbox_message").on(table.channel, table.account, table.messageId), sql`message_id IS NOT NULL`),
-    partial(index("inbox_of_turn").on(table.turnId), sql`turn_id IS NOT NULL`),
-    partial(index("inbox_owner").on(table.receivedAt), sql`(trust = 'owner') AND (reply_to IS NOT NULL)`),
-    partial(index("inbox_queued").on(table.sessionId, table.priority, table.seq), sql`state = 'queued'`),
-    partial(index("inbox_task").on(table.parentTurnId), sql`parent_turn_id IS NOT NULL`),
+    partialIndex(index("inbox_dead").on(table.receivedAt), sql`state = 'dead'`),
+    partialIndex(index("inbox_files").on(table.sessionId), sql`files_due IS NOT NULL`),
+    partialIndex(index("inbox_message").on(table.channel, table.account, table.messageId), sql`message_id IS NOT NULL`),
+    partialIndex(index("inbox_of_turn").on(table.turnId), sql`turn_id IS NOT NULL`),
+    partialIndex(index("inbox_owner").on(table.receivedAt), sql`(trust = 'owner') AND (reply_to IS NOT NULL)`),
+    partialIndex(index("inbox_queued").on(table.sessionId, table.priority, table.seq), sql`state = 'queued'`),
+    partialIndex(index("inbox_task").on(table.parentTurnId), sql`parent_turn_id IS NOT NULL`),
   ],
 );
 
 export const groupContext = parley.table(
   "group_context",
   {
-    n: counter("n").primaryKey().generatedAlwaysAsIdentity(),
+    n: bigInteger("n").primaryKey().generatedAlwaysAsIdentity(),
     channel: text("channel").notNull(),
     account: text("account").notNull(),
     externalId: text("external_id").notNull(),
@@ -70,6 +70,6 @@ export const groupContext = parley.table(
     unique("group_context_message_key").on(table.channel, table.account, table.externalId),
     index("group_context_age").on(table.createdAt),
     index("group_context_place").on(table.channel, table.account, table.place, table.n),
-    partial(index("group_context_route").on(table.route), sql`text IS NOT NULL`),
+    partialIndex(index("group_context_route").on(table.route), sql`text IS NOT NULL`),
   ],
 );

@@ -2,7 +2,7 @@
 import type { Usage } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { date, index, integer, primaryKey, smallint, text, uuid } from "drizzle-orm/pg-core";
-import { bits, bytes, cascading, counter, createdAt, json, oneOf, parley, partial } from "./columns.ts";
+import { bits, bytes, cascading, bigInteger, createdAt, json, oneOf, parley, partialIndex } from "./columns.ts";
 import { sessions } from "./sessions.ts";
 
 export const memoryDocuments = parley.table("memory_documents", {
@@ -14,19 +14,19 @@ export const memoryDocuments = parley.table("memory_documents", {
 
 export const memorySessions = parley.table("memory_sessions", {
   sessionId: cascading(uuid("session_id").primaryKey(), () => sessions.id),
-  seq: counter("seq").notNull(),
+  seq: bigInteger("seq").notNull(),
   madeBy: text("made_by").notNull(),
 });
 
 export const memoryChunks = parley.table(
   "memory_chunks",
   {
-    id: counter("id").primaryKey(),
+    id: bigInteger("id").primaryKey(),
     scope: text("scope").notNull(),
     path: text("path"),
     sessionId: cascading(uuid("session_id"), () => sessions.id),
     turnId: uuid("turn_id"),
-    seq: counter("seq"),
+    seq: bigInteger("seq"),
     fromLine: integer("from_line").notNull(),
     toLine: integer("to_line").notNull(),
     text: text("text").notNull(),
@@ -37,9 +37,9 @@ export const memoryChunks = parley.table(
     day: date("day"),
   },
   (table) => [
-    partial(index("memory_chunks_path").on(table.path), sql`path IS NOT NULL`),
+    partialIndex(index("memory_chunks_path").on(table.path), sql`path IS NOT NULL`),
     index("memory_chunks_scope").on(table.scope),
-    partial(index("memory_chunks_session").on(table.sessionId, table.id), sql`session_id IS NOT NULL`),
+    partialIndex(index("memory_chunks_session").on(table.sessionId, table.id), sql`session_id IS NOT NULL`),
     index("memory_chunks_sha256").on(table.sha256),
   ],
 );
@@ -49,7 +49,7 @@ export const memoryWords = parley.table(
   {
     scope: text("scope").notNull(),
     word: text("word").notNull(),
-    chunkId: cascading(counter("chunk_id").notNull(), () => memoryChunks.id),
+    chunkId: cascading(bigInteger("chunk_id").notNull(), () => memoryChunks.id),
     count: smallint("count").notNull(),
     length: integer("length").notNull(),
   },
@@ -79,20 +79,20 @@ export const memoryConsolidatedNotes = parley.table("memory_consolidated_notes",
 
 export const memoryConsolidatedSessions = parley.table("memory_consolidated_sessions", {
   sessionId: cascading(uuid("session_id").primaryKey(), () => sessions.id),
-  seq: counter("seq").notNull(),
+  seq: bigInteger("seq").notNull(),
 });
 
 export const memoryConsolidations = parley.table(
   "memory_consolidations",
   {
-    id: counter("id").primaryKey().generatedAlwaysAsIdentity(),
+    id: bigInteger("id").primaryKey().generatedAlwaysAsIdentity(),
     createdAt: createdAt(),
     outcome: oneOf("outcome", ["saved", "unchanged", "conflict", "refused", "failed", "cancelled"]).notNull(),
     reason: text("reason"),
     version: integer("version"),
     model: text("model").notNull(),
     usage: json<Usage>("usage").notNull(),
-    costMicros: counter("cost_micros"),
+    costMicros: bigInteger("cost_micros"),
   },
   (table) => [index("memory_consolidations_age").on(table.createdAt)],
 );

@@ -2,13 +2,13 @@
 import type { store, Attachment } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, unique, uuid } from "drizzle-orm/pg-core";
-import { counter, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
-import { ownedByTurn, turns } from "./turns.ts";
+import { bigInteger, createdAt, json, oneOf, parley, partialIndex, since, time } from "./columns.ts";
+import { cascadingTurnReference, turns } from "./turns.ts";
 
 export const outbox = parley.table(
   "outbox",
   {
-    id: counter("id").primaryKey().generatedAlwaysAsIdentity(),
+    id: bigInteger("id").primaryKey().generatedAlwaysAsIdentity(),
     turnId: uuid("turn_id").references(() => turns.id),
     opId: uuid("op_id").unique("outbox_op_id_key"),
     ordinal: integer("ordinal").notNull(),
@@ -43,22 +43,22 @@ export const outbox = parley.table(
   },
   (table) => [
     unique("outbox_turn_id_ordinal_key").on(table.turnId, table.ordinal),
-    partial(
+    partialIndex(
       index("outbox_open").on(table.channel, table.account, table.conversation, table.id),
       sql`state IN ('pending', 'sending')`,
     ),
-    partial(
+    partialIndex(
       index("outbox_held").on(table.channel, table.account, table.conversation, table.id),
       sql`held_at IS NOT NULL`,
     ),
-    partial(index("outbox_unknown").on(table.id), sql`state = 'unknown'`),
+    partialIndex(index("outbox_unknown").on(table.id), sql`state = 'unknown'`),
   ],
 );
 
 export const previews = parley.table(
   "previews",
   {
-    turnId: ownedByTurn(),
+    turnId: cascadingTurnReference(),
     channel: text("channel").notNull(),
     account: text("account").notNull(),
     conversation: text("conversation").notNull(),

@@ -1,16 +1,16 @@
 // Background processes of tool-runners.
 import { sql } from "drizzle-orm";
 import { boolean, index, text, uuid } from "drizzle-orm/pg-core";
-import { oneOf, parley, partial, since, time } from "./columns.ts";
-import { ownedBySession } from "./sessions.ts";
-import { ownedByTurn } from "./turns.ts";
+import { oneOf, parley, partialIndex, since, time } from "./columns.ts";
+import { cascadingSessionReference } from "./sessions.ts";
+import { cascadingTurnReference } from "./turns.ts";
 
 export const processes = parley.table(
   "processes",
   {
     id: text("id").primaryKey(),
-    sessionId: ownedBySession(),
-    turnId: ownedByTurn(),
+    sessionId: cascadingSessionReference(),
+    turnId: cascadingTurnReference(),
     runner: text("runner").notNull(),
     command: text("command").notNull(),
     startedAt: time("started_at").notNull(),
@@ -24,8 +24,8 @@ export const processes = parley.table(
     keyHash: text("key_hash"),
   },
   (table) => [
-    partial(index("processes_ended").on(table.endedAt), sql`state <> 'running'`),
-    partial(index("processes_running").on(table.runner), sql`state = 'running'`),
+    partialIndex(index("processes_ended").on(table.endedAt), sql`state <> 'running'`),
+    partialIndex(index("processes_running").on(table.runner), sql`state = 'running'`),
     index("processes_session").on(table.sessionId, table.startedAt),
     index("processes_turn").on(table.turnId),
   ],

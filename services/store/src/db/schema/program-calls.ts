@@ -1,12 +1,12 @@
 // Calls of tools that the program which drives a session runs itself.
 import { integer, primaryKey, text, uuid } from "drizzle-orm/pg-core";
 import { parley, time } from "./columns.ts";
-import { ownedByTurn } from "./turns.ts";
+import { cascadingTurnReference } from "./turns.ts";
 
 export const programCalls = parley.table(
   "program_calls",
   {
-    turnId: ownedByTurn(),
+    turnId: cascadingTurnReference(),
     n: integer("n").notNull(),
     /** JSON text of the arguments. */
     input: text("input").notNull(),

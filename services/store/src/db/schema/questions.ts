@@ -2,16 +2,16 @@
 import type { StoredAuthorization } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, unique, uuid } from "drizzle-orm/pg-core";
-import { json, oneOf, parley, partial, since, time } from "./columns.ts";
-import { ofSession } from "./sessions.ts";
-import { ofTurn } from "./turns.ts";
+import { json, oneOf, parley, partialIndex, since, time } from "./columns.ts";
+import { sessionReference } from "./sessions.ts";
+import { turnReference } from "./turns.ts";
 
 export const questions = parley.table(
   "questions",
   {
-    turnId: ofTurn(),
+    turnId: turnReference(),
     n: integer("n").notNull(),
-    sessionId: ofSession(),
+    sessionId: sessionReference(),
     trust: text("trust").notNull(),
     body: json<{ question: string; options: string[] }>("body").notNull(),
     state: oneOf("state", ["open", "answered", "over"]).notNull().default("open"),
@@ -26,7 +26,7 @@ export const questions = parley.table(
   },
   (table) => [
     primaryKey({ columns: [table.turnId, table.n] }),
-    partial(index("questions_open").on(table.sessionId, table.askedAt), sql`state = 'open'`),
+    partialIndex(index("questions_open").on(table.sessionId, table.askedAt), sql`state = 'open'`),
     index("questions_session").on(table.sessionId),
   ],
 );
@@ -35,8 +35,8 @@ export const approvals = parley.table(
   "approvals",
   {
     id: text("id").primaryKey(),
-    sessionId: ofSession(),
-    turnId: ofTurn(),
+    sessionId: sessionReference(),
+    turnId: turnReference(),
     n: integer("n").notNull(),
     tool: text("tool").notNull(),
     callHash: text("call_hash").notNull(),
@@ -57,7 +57,7 @@ export const approvals = parley.table(
   },
   (table) => [
     unique("approvals_turn_id_n_call_hash_key").on(table.turnId, table.n, table.callHash),
-    partial(index("approvals_pending").on(table.expiresAt), sql`state = 'pending'`),
+    partialIndex(index("approvals_pending").on(table.expiresAt), sql`state = 'pending'`),
     index("approvals_session").on(table.sessionId, table.requestedAt),
   ],
 );

@@ -2,7 +2,7 @@
 import type { Schedule, Sender } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, uuid } from "drizzle-orm/pg-core";
-import { cascading, createdAt, json, oneOf, parley, partial, since, time } from "./columns.ts";
+import { cascading, createdAt, json, oneOf, parley, partialIndex, since, time } from "./columns.ts";
 
 export const schedules = parley.table(
   "schedules",
@@ -35,9 +35,9 @@ export const schedules = parley.table(
     personRoute: text("person_route"),
   },
   (table) => [
-    partial(index("schedules_due").on(table.nextDue, table.id), sql`next_due IS NOT NULL`),
+    partialIndex(index("schedules_due").on(table.nextDue, table.id), sql`next_due IS NOT NULL`),
     index("schedules_name").on(table.name),
-    partial(index("schedules_person").on(table.personKey), sql`person_key IS NOT NULL`),
+    partialIndex(index("schedules_person").on(table.personKey), sql`person_key IS NOT NULL`),
   ],
 );
 

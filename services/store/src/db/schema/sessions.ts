@@ -2,7 +2,18 @@
 import type { SessionOverrides, Todo, ViewRecord } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { boolean, index, integer, smallint, text, type AnyPgColumn, uuid } from "drizzle-orm/pg-core";
-import { cascading, counter, createdAt, json, oneOf, parley, partial, referring, since, tokens } from "./columns.ts";
+import {
+  cascading,
+  bigInteger,
+  createdAt,
+  json,
+  oneOf,
+  parley,
+  partialIndex,
+  referring,
+  since,
+  tokens,
+} from "./columns.ts";
 
 export const prefixes = parley.table("prefixes", {
   hash: text("hash").primaryKey(),
@@ -15,8 +26,8 @@ export const sessions = parley.table(
   {
     id: uuid("id").primaryKey(),
     key: text("key").notNull().unique("sessions_key_key"),
-    seq: counter("seq").notNull().default(0),
-    inboxSeq: counter("inbox_seq").notNull().default(0),
+    seq: bigInteger("seq").notNull().default(0),
+    inboxSeq: bigInteger("inbox_seq").notNull().default(0),
     messageCount: integer("message_count").notNull().default(0),
     ...tokens,
     createdAt: createdAt(),
@@ -26,7 +37,7 @@ export const sessions = parley.table(
     parentId: referring(uuid("parent_id"), (): AnyPgColumn => sessions.id),
     profile: text("profile"),
     depth: smallint("depth").notNull().default(0),
-    costMicros: counter("cost_micros").notNull().default(0),
+    costMicros: bigInteger("cost_micros").notNull().default(0),
     unpricedCalls: integer("unpriced_calls").notNull().default(0),
     overrides: json<SessionOverrides>("overrides"),
     view: json<ViewRecord>("view"),
@@ -37,12 +48,12 @@ export const sessions = parley.table(
     titleTainted: boolean("title_tainted").notNull().default(false),
   },
   (table) => [
-    partial(index("sessions_children").on(table.parentId), sql`parent_id IS NOT NULL`),
-    partial(index("sessions_prefix").on(table.prefixHash), sql`prefix_hash IS NOT NULL`),
+    partialIndex(index("sessions_children").on(table.parentId), sql`parent_id IS NOT NULL`),
+    partialIndex(index("sessions_prefix").on(table.prefixHash), sql`prefix_hash IS NOT NULL`),
     index("sessions_recent").on(table.updatedAt.desc()),
-    partial(index("sessions_single_call").on(table.updatedAt), sql`single_call`),
-    partial(index("sessions_title").on(sql`lower(title)`), sql`(parent_id IS NULL) AND (title IS NOT NULL)`),
-    partial(
+    partialIndex(index("sessions_single_call").on(table.updatedAt), sql`single_call`),
+    partialIndex(index("sessions_title").on(sql`lower(title)`), sql`(parent_id IS NULL) AND (title IS NOT NULL)`),
+    partialIndex(
       index("sessions_untitled").on(table.id),
       sql`(parent_id IS NULL) AND (title IS NULL) AND (message_count > 0)`,
     ),
@@ -50,15 +61,15 @@ export const sessions = parley.table(
 );
 
 /** Column of rows that belong to a session. */
-export const ofSession = () => referring(uuid("session_id").notNull(), () => sessions.id);
+export const sessionReference = () => referring(uuid("session_id").notNull(), () => sessions.id);
 /** Column of rows that are deleted with their session. */
-export const ownedBySession = () => cascading(uuid("session_id").notNull(), () => sessions.id);
+export const cascadingSessionReference = () => cascading(uuid("session_id").notNull(), () => sessions.id);
 
 export const bindings = parley.table(
   "bindings",
   {
     route: text("route").primaryKey(),
-    sessionId: ofSession(),
+    sessionId: sessionReference(),
     boundAt: since("bound_at"),
   },
   (table) => [index("bindings_session").on(table.sessionId)],

@@ -4,27 +4,27 @@ import { sql } from "drizzle-orm";
 import { boolean, index, integer, primaryKey, text, type AnyPgColumn, uniqueIndex, uuid } from "drizzle-orm/pg-core";
 import {
   cascading,
-  counter,
+  bigInteger,
   createdAt,
   json,
   oneOf,
   parley,
-  partial,
+  partialIndex,
   referring,
   since,
   time,
   tokens,
 } from "./columns.ts";
-import { ofSession } from "./sessions.ts";
+import { sessionReference } from "./sessions.ts";
 
 export const turns = parley.table(
   "turns",
   {
     id: uuid("id").primaryKey(),
-    sessionId: ofSession(),
+    sessionId: sessionReference(),
     inboxId: uuid("inbox_id").notNull(),
     state: oneOf("state", ["running", "done", "failed", "cancelled", "dead"]).notNull(),
-    epoch: counter("epoch").notNull(),
+    epoch: bigInteger("epoch").notNull(),
     attempts: integer("attempts").notNull().default(1),
     replyTo: json<ReplyAddress>("reply_to"),
     nextStep: integer("next_step").notNull().default(1),
@@ -43,29 +43,29 @@ export const turns = parley.table(
     parentStep: integer("parent_step"),
     parentMode: oneOf("parent_mode", ["wait", "background"]),
     rootTurnId: referring(uuid("root_turn_id"), (): AnyPgColumn => turns.id),
-    costMicros: counter("cost_micros").notNull().default(0),
+    costMicros: bigInteger("cost_micros").notNull().default(0),
     unpricedCalls: integer("unpriced_calls").notNull().default(0),
     exclusive: boolean("exclusive").notNull().default(false),
   },
   (table) => [
-    partial(uniqueIndex("turns_one_running").on(table.sessionId), sql`state = 'running'`),
-    partial(index("turns_parent").on(table.parentTurnId), sql`parent_turn_id IS NOT NULL`),
-    partial(index("turns_root").on(table.rootTurnId), sql`root_turn_id IS NOT NULL`),
+    partialIndex(uniqueIndex("turns_one_running").on(table.sessionId), sql`state = 'running'`),
+    partialIndex(index("turns_parent").on(table.parentTurnId), sql`parent_turn_id IS NOT NULL`),
+    partialIndex(index("turns_root").on(table.rootTurnId), sql`root_turn_id IS NOT NULL`),
     index("turns_session").on(table.sessionId),
   ],
 );
 
-/** Column of rows that belong to a turn. */
-export const ofTurn = () => referring(uuid("turn_id").notNull(), () => turns.id);
-/** Column of rows that are deleted with their turn. */
-export const ownedByTurn = () => cascading(uuid("turn_id").notNull(), () => turns.id);
+/** Foreign key of rows that belong to a turn. */
+export const turnReference = () => referring(uuid("turn_id").notNull(), () => turns.id);
+/** Foreign key of rows that are deleted with their turn. */
+export const cascadingTurnReference = () => cascading(uuid("turn_id").notNull(), () => turns.id);
 
 export const messages = parley.table(
   "messages",
   {
-    sessionId: ofSession(),
-    seq: counter("seq").notNull(),
-    turnId: ofTurn(),
+    sessionId: sessionReference(),
+    seq: bigInteger("seq").notNull(),
+    turnId: turnReference(),
     role: oneOf("role", ["user", "assistant", "tool"]).notNull(),
     parts: json<Part[]>("parts").notNull(),
     model: text("model"),
@@ -77,15 +77,15 @@ export const messages = parley.table(
   (table) => [
     primaryKey({ columns: [table.sessionId, table.seq] }),
     index("messages_turn").on(table.turnId),
-    partial(index("messages_words").using("gin", sql`parley.message_words(parts)`), sql`role <> 'tool'`),
+    partialIndex(index("messages_words").using("gin", sql`parley.message_words(parts)`), sql`role <> 'tool'`),
   ],
 );
 
 export const events = parley.table(
   "events",
   {
-    sessionId: ofSession(),
-    seq: counter("seq").notNull(),
+    sessionId: sessionReference(),
+    seq: bigInteger("seq").notNull(),
     type: text("type").$type<DurableEvent["type"]>().notNull(),
     turnId: uuid("turn_id").notNull(),
     createdAt: createdAt(),

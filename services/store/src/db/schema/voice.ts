@@ -2,8 +2,8 @@
 import type { ReplyAddress, Sender } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
-import { cascading, counter, json, oneOf, parley, partial, since, time } from "./columns.ts";
-import { ownedByTurn } from "./turns.ts";
+import { cascading, bigInteger, json, oneOf, parley, partialIndex, since, time } from "./columns.ts";
+import { cascadingTurnReference } from "./turns.ts";
 
 export const voiceSessions = parley.table(
   "voice_sessions",
@@ -15,18 +15,21 @@ export const voiceSessions = parley.table(
     sender: json<Sender>("sender").notNull(),
     replyTo: json<ReplyAddress>("reply_to"),
     state: oneOf("state", ["starting", "listening", "stopping", "stopped", "failed"]).notNull(),
-    claimedEpoch: counter("claimed_epoch"),
+    claimedEpoch: bigInteger("claimed_epoch"),
     server: text("server"),
     sttSessionId: text("stt_session_id"),
     runner: text("runner"),
-    sinceSeq: counter("since_seq").notNull().default(0),
+    sinceSeq: bigInteger("since_seq").notNull().default(0),
     utterances: integer("utterances").notNull().default(0),
     problem: text("problem"),
     startedAt: since("started_at"),
     changedAt: since("changed_at"),
   },
   (table) => [
-    partial(uniqueIndex("voice_sessions_open").on(table.route), sql`state IN ('starting', 'listening', 'stopping')`),
+    partialIndex(
+      uniqueIndex("voice_sessions_open").on(table.route),
+      sql`state IN ('starting', 'listening', 'stopping')`,
+    ),
     index("voice_sessions_route").on(table.route, table.startedAt.desc()),
   ],
 );
@@ -35,7 +38,7 @@ export const voiceEvents = parley.table(
   "voice_events",
   {
     voiceId: cascading(uuid("voice_id").notNull(), () => voiceSessions.id),
-    seq: counter("seq").notNull(),
+    seq: bigInteger("seq").notNull(),
     type: text("type").notNull(),
     text: json<string>("text").notNull(),
     at: since("at"),
@@ -46,8 +49,8 @@ export const voiceEvents = parley.table(
 export const spokenReplies = parley.table(
   "spoken_replies",
   {
-    id: counter("id").primaryKey().generatedAlwaysAsIdentity(),
-    turnId: ownedByTurn(),
+    id: bigInteger("id").primaryKey().generatedAlwaysAsIdentity(),
+    turnId: cascadingTurnReference(),
     text: json<string>("text").notNull(),
     address: json<ReplyAddress>("address").notNull(),
     attempts: integer("attempts").notNull().default(0),

@@ -53,7 +53,8 @@ export const blobHandlers = {
     });
   },
 
-  blobPut: ({ database, transferPermits }, input) => permitted(transferPermits, () => putChunk(database, input)),
+  blobPut: ({ database, transferPermits }, input) =>
+    withTransferPermit(transferPermits, () => putChunk(database, input)),
   blobCommit: ({ database, blobRules, transferPermits }, input) => commit(database, blobRules, transferPermits, input),
   blobGet: readChunk,
 
@@ -77,7 +78,7 @@ export const blobHandlers = {
 } satisfies Partial<Handlers>;
 
 /** The result of work on the database with content, which has a permit meanwhile. Not for work on other backends, which may be slow. */
-async function permitted<T>(permits: FairSemaphore, work: () => Promise<T>): Promise<T> {
+async function withTransferPermit<T>(permits: FairSemaphore, work: () => Promise<T>): Promise<T> {
   const release = await permits.acquire(AbortSignal.timeout(permitWithinMs)).catch(() => {
     throw new WireError("UNAVAILABLE", "the store is busy with other content");
   });
@@ -101,7 +102,7 @@ async function readChunk(
              WHERE blobs.sha256 = $1 AND doomed_at IS NULL`,
       values: [sha256, n],
     });
-  const { rows } = await permitted(transferPermits, find);
+  const { rows } = await withTransferPermit(transferPermits, find);
   const [kept] = rows;
   const offset = n * store.blobChunkBytes;
   if (kept === undefined || offset >= kept.bytes) throw missing;
@@ -187,7 +188,7 @@ export async function commit(
       return { blob: known };
     }
     // This upload was committed before, and its content has been deleted since.
-    if (upload.done) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
+    if (upload.done) throw new WireError("NOT_FOUND", `the upload ${uploadId} has ended`);
     if (written === null) await putInDatabase(client, upload, rules);
     else await putInBackend(client, upload, written);
     await finish(client, upload);
@@ -195,7 +196,7 @@ export async function commit(
     if (kept === undefined) throw new Error("content is missing in the transaction that stored it");
     return { blob: kept };
   };
-  return permitted(permits, () => runTransaction(database, complete));
+  return withTransferPermit(permits, () => runTransaction(database, complete));
 }
 
 /** Null: the content belongs in the database, or it is already stored. */
@@ -235,6 +236,6 @@ async function uploadOf(client: PoolClient, uploadId: string, lock: "" | "FOR UP
     text: `SELECT id, sha256, bytes, done, session_id AS "sessionId" FROM parley.blob_uploads WHERE id = $1 ${lock}`,
     values: [uploadId],
   });
-  if (rows[0] === undefined) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
+  if (rows[0] === undefined) throw new WireError("NOT_FOUND", `the upload ${uploadId} has ended`);
   return rows[0];
 }

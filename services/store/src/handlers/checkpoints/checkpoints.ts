@@ -5,7 +5,7 @@ import { DatabaseError } from "pg";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
 import { requireOpen } from "../../grants.ts";
 import { singleRow } from "../../db/operation.ts";
-import { checkPermit, permitted, type PermittedRewind } from "./rewind-permits.ts";
+import { checkPermit, withRewindPermit, type PermittedRewind } from "./rewind-permits.ts";
 import type { Handlers } from "../handler.ts";
 
 const pageFiles = store.checkpointPageFiles;
@@ -99,9 +99,9 @@ export const checkpointHandlers = {
   },
 
   /** The first record of each path, which is its state before all changes. */
-  checkpointFiles: permitted(async ({ database }, permit, { afterPath }) => {
+  checkpointFiles: withRewindPermit(async ({ database }, permit, { afterPath }) => {
     return withClient(database, async (client) => {
-      const since = await beginOf(client, permit);
+      const since = await startOf(client, permit);
       const { rows } = await client.query<FileRow>(
         `SELECT DISTINCT ON (f.path) f.path, f.kind, f.sha256, f.size, f.mode, f.reason
          FROM parley.checkpoints c JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id
@@ -179,7 +179,7 @@ function keptFileOf({ path, kind, sha256, size, mode, reason }: FileRow): Captur
 }
 
 /** Start of the turn or rewind as PostgreSQL text, because a JavaScript date would lose the microseconds. Throws NOT_FOUND. */
-export async function beginOf(
+export async function startOf(
   client: PoolClient,
   { sessionId, turnId }: { sessionId: string; turnId: string },
 ): Promise<string> {

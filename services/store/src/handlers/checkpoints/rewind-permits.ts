@@ -45,7 +45,7 @@ export async function checkPermit(
 }
 
 /** The handler of a request for one rewind: it takes session and turn only from the checked permit. */
-export function permitted<I extends { rewind: store.RewindPermit }, O>(
+export function withRewindPermit<I extends { rewind: store.RewindPermit }, O>(
   handle: (context: StoreContext, permit: PermittedRewind, input: I) => Promise<O>,
 ): (context: StoreContext, input: I) => Promise<O> {
   return async (context, input) => handle(context, await checkPermit(context.database, input.rewind), input);

@@ -1,4 +1,4 @@
-// Rewinds: one at a time for the whole workspace, owned through a lease, with a stored report.
+// Rewinds: one at a time for the whole workspace. The tool-runner that runs one holds a lease on it; its report is stored.
 import {
   sessionEvent,
   type store,
@@ -11,15 +11,15 @@ import {
 import { type PoolClient } from "../../db/database.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
 import { SessionLog } from "../sessions/log.ts";
-import { beginOf } from "./checkpoints.ts";
-import { permitted, type PermittedRewind } from "./rewind-permits.ts";
+import { startOf } from "./checkpoints.ts";
+import { withRewindPermit, type PermittedRewind } from "./rewind-permits.ts";
 import type { Handlers } from "../handler.ts";
 
-/** Held while a rewind begins. */
+/** Advisory lock, held while a rewind begins, so that two cannot begin at the same time. */
 const rewindLock = 7_305_510_223;
 
-type Begin = PermittedRewind & Pick<InputOf<typeof store.rewindBegin>, "runner" | "ttlMs">;
-type Begun = OutputOf<typeof store.rewindBegin>;
+type BeginInput = PermittedRewind & Pick<InputOf<typeof store.rewindBegin>, "runner" | "ttlMs">;
+type BeginOutput = OutputOf<typeof store.rewindBegin>;
 
 interface RewindRow {
   id: string;
@@ -27,21 +27,24 @@ interface RewindRow {
   target_id: string;
   state: "running" | "done" | "failed";
   report: string | null;
-  /** The lease is free: expired, held by a previous instance of this runner, or requested again by its holder. */
-  free: boolean;
+  /**
+   * The caller may take the lease: it has expired, a previous instance of this runner holds it (`name#instance`), or the caller holds it
+   * itself and repeats its request.
+   */
+  available: boolean;
 }
 
 export const rewindHandlers = {
-  rewindBegin: permitted(async ({ database }, permit, { runner, ttlMs }) => {
+  rewindBegin: withRewindPermit(async ({ database }, permit, { runner, ttlMs }) => {
     const input = { ...permit, runner, ttlMs };
     return runTransaction(database, async (client) => {
       await client.query(`SELECT pg_advisory_xact_lock(${rewindLock})`);
-      // A claim also locks the session: no turn begins between this check and the commit.
+      // The claim of a turn also locks the session: no turn begins between this check and the commit.
       await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
       const { rows } = await client.query<RewindRow>(
         `SELECT id, session_id, target_id, state, report,
                 expires_at <= now()
-                  OR CASE WHEN runner = $2 THEN id = $1 ELSE split_part(runner, '#', 1) = split_part($2, '#', 1) END AS free
+                  OR CASE WHEN runner = $2 THEN id = $1 ELSE split_part(runner, '#', 1) = split_part($2, '#', 1) END AS available
          FROM parley.rewinds WHERE id = $1 OR state = 'running'`,
         [input.rewindId, input.runner],
       );
@@ -52,47 +55,47 @@ export const rewindHandlers = {
       if (own?.state === "done" && own.report !== null) {
         return { status: "done", report: JSON.parse(own.report) as RewindReport };
       }
-      if (rows.some((row) => row.state === "running" && !row.free)) return { status: "busy" };
-      await beginOf(client, input);
+      if (rows.some((row) => row.state === "running" && !row.available)) return { status: "busy" };
+      await startOf(client, input); // throws NOT_FOUND if this session has no such turn or rewind
       await refuseWhileRunning(client, input.sessionId);
-      return grant(client, input);
+      return startRewind(client, input);
     });
   }),
 
-  rewindUpdate: permitted(async ({ database, bus }, { rewindId }, { fence, change }) => {
+  rewindUpdate: withRewindPermit(async ({ database, bus }, { rewindId }, { fence, change }) => {
     if ("ttlMs" in change) {
       const { rowCount } = await database.query(
         `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
          WHERE id = $1 AND fence = $2 AND state = 'running'`,
         [rewindId, fence, change.ttlMs],
       );
-      if (rowCount !== 1) throw fenced(rewindId, fence);
+      if (rowCount !== 1) throw staleFence(rewindId, fence);
       return {};
     }
     const { report } = change;
-    const ended = await runTransaction(database, (client) => end(client, { rewindId, fence, report }));
+    const ended = await runTransaction(database, (client) => endRewind(client, { rewindId, fence, report }));
     if (ended !== null) bus.publish(sessionEvent, ended.event, { session: ended.sessionId });
     return {};
   }),
 } satisfies Partial<Handlers>;
 
-/** Paths in the event of a rewind. */
+/** Maximum number of paths in the event of a rewind. */
 const maxEventPaths = 50;
 
-function fenced(rewindId: string, fence: number): WireError {
-  return new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is over`);
+function staleFence(rewindId: string, fence: number): WireError {
+  return new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is no longer valid`);
 }
 
 /**
- * Records the outcome, and a rewind that has changed files in the session's log. Null: it failed, changed nothing, or a retry repeats a
- * stored outcome. Throws FENCED.
+ * Stores the outcome, and appends an event to the session's log if the rewind changed files. Null: it failed, changed nothing, or the
+ * request repeats a stored outcome. Throws FENCED.
  */
-async function end(
+async function endRewind(
   client: PoolClient,
   { rewindId, fence, report }: { rewindId: string; fence: number; report: RewindReport | null },
 ): Promise<{ sessionId: string; event: DurableEvent } | null> {
   const stored = report === null ? null : JSON.stringify(report);
-  // In the order of a rewind's begin.
+  // The same order of locks as `rewindBegin`: session, then rewind.
   await client.query(
     "SELECT FROM parley.sessions WHERE id = (SELECT session_id FROM parley.rewinds WHERE id = $1) FOR UPDATE",
     [rewindId],
@@ -102,7 +105,7 @@ async function end(
     [rewindId, fence],
   );
   const [row] = rows;
-  if (row === undefined || (row.state !== "running" && row.report !== stored)) throw fenced(rewindId, fence);
+  if (row === undefined || (row.state !== "running" && row.report !== stored)) throw staleFence(rewindId, fence);
   if (row.state !== "running") return null;
   await client.query("UPDATE parley.rewinds SET state = $2, report = $3 WHERE id = $1", [
     rewindId,
@@ -120,6 +123,7 @@ function pathOf({ path }: { path: string }): string {
   return path;
 }
 
+/** Throws CONFLICT while a turn of the session or of its sub-agents runs. */
 async function refuseWhileRunning(client: PoolClient, sessionId: string): Promise<void> {
   const { rows } = await client.query<{ own: boolean }>(
     `SELECT session_id = $1 AS own FROM parley.turns
@@ -132,8 +136,9 @@ async function refuseWhileRunning(client: PoolClient, sessionId: string): Promis
   throw new WireError("CONFLICT", `${who} is still running and may change files; stop it or wait for its end`);
 }
 
-async function grant(client: PoolClient, input: Begin): Promise<Begun> {
-  // Abandoned rewinds.
+/** Starts the rewind, or lets another runner continue it under the next fence. */
+async function startRewind(client: PoolClient, input: BeginInput): Promise<BeginOutput> {
+  // Those whose lease has ended: only one rewind may run.
   await client.query("UPDATE parley.rewinds SET state = 'failed' WHERE state = 'running' AND id <> $1", [
     input.rewindId,
   ]);

@@ -50,7 +50,7 @@ export const leaseHandlers = {
       "UPDATE parley.leases SET expires_at = now() + $3 * interval '1 millisecond' WHERE name = $1 AND fence = $2 AND owner IS NOT NULL",
       [input.name, input.fence, input.ttlMs],
     );
-    if (rowCount !== 1) throw new WireError("FENCED", `lease ${input.name}: fence ${input.fence} is over`);
+    if (rowCount !== 1) throw new WireError("FENCED", `lease ${input.name}: fence ${input.fence} is no longer valid`);
     return {};
   },
 
@@ -60,7 +60,7 @@ export const leaseHandlers = {
       input.fence,
       input.cursor,
     ]);
-    if (rowCount !== 1) throw new WireError("FENCED", `lease ${input.name}: fence ${input.fence} is over`);
+    if (rowCount !== 1) throw new WireError("FENCED", `lease ${input.name}: fence ${input.fence} is no longer valid`);
     return {};
   },
 

@@ -2,15 +2,15 @@
 import { WireError, type DocumentAuthor, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type PoolClient } from "../../db/database.ts";
 import { runTransaction } from "../../db/operation.ts";
-import { beginOf, documentsOf } from "../checkpoints/checkpoints.ts";
+import { startOf, documentsOf } from "../checkpoints/checkpoints.ts";
 import { announce, lockDocuments, newest, write } from "./documents.ts";
-import { permitted, type PermittedRewind } from "../checkpoints/rewind-permits.ts";
+import { withRewindPermit, type PermittedRewind } from "../checkpoints/rewind-permits.ts";
 import type { Handlers } from "../handler.ts";
 
 type Output = OutputOf<typeof store.rewindDocument>;
 
 export const rewindDocumentHandlers = {
-  rewindDocument: permitted(async (context, permit, { fence, path }) => {
+  rewindDocument: withRewindPermit(async (context, permit, { fence, path }) => {
     const { database } = context;
     if (fence === null) {
       return withClient(database, async (client) => ({ outcome: (await planOf(client, permit, path)).outcome }));
@@ -56,7 +56,7 @@ interface Text {
 }
 
 async function planOf(client: PoolClient, permit: PermittedRewind, path: string): Promise<Plan> {
-  const since = await beginOf(client, permit);
+  const since = await startOf(client, permit);
   const wanted = (await documentsOf(client, permit, since)).find((document) => document.path === path);
   if (wanted === undefined) throw new WireError("NOT_FOUND", `rewind ${permit.rewindId} does not change ${path}`);
   const current = await newest(client, path);
@@ -81,5 +81,5 @@ async function requireRunning(client: PoolClient, { rewindId }: PermittedRewind,
     "SELECT FROM parley.rewinds WHERE id = $1 AND fence = $2 AND state = 'running' FOR SHARE",
     [rewindId, fence],
   );
-  if (rowCount !== 1) throw new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is over`);
+  if (rowCount !== 1) throw new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is no longer valid`);
 }

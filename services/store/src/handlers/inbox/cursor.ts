@@ -12,5 +12,5 @@ export async function saveCursor(
     lease.fence,
     lease.cursor,
   ]);
-  if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is over`);
+  if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is no longer valid`);
 }

@@ -68,7 +68,7 @@ export const fileHandlers = {
        WHERE id = $1 AND files_fence = $2 AND files_due IS NOT NULL AND state = 'queued'`,
       [inboxId, fence, ttlMs],
     );
-    if (rowCount !== 1) throw new WireError("FENCED", `files of ${inboxId}: fence ${fence} is over`);
+    if (rowCount !== 1) throw new WireError("FENCED", `files of ${inboxId}: fence ${fence} is no longer valid`);
     return {};
   },
 
@@ -91,7 +91,7 @@ export async function replaceOverdueFiles(context: Pick<StoreContext, "database"
   for (const { id, fence } of rows) await complete(context, id, fence, note);
 }
 
-/** Returns false when the fence is over or the row is no longer queued. */
+/** Returns false when the fence is no longer valid or the row is no longer queued. */
 async function complete(
   { database, bus }: { database: Database; bus: StoreContext["bus"] },
   inboxId: string,

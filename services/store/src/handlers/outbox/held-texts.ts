@@ -1,4 +1,4 @@
-// Texts of which only a page was sent: the rest waits until a person asks for it, the session gets a successor, or the time is over.
+// Texts of which only a page was sent: the rest waits until a person asks for it, the session gets a successor, or the time is up.
 import type { PoolClient } from "../../db/database.ts";
 import { runOperation } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";

@@ -8,5 +8,5 @@ export async function checkLease(client: PoolClient, lease: { name: string; fenc
     lease.name,
     lease.fence,
   ]);
-  if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is over`);
+  if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is no longer valid`);
 }

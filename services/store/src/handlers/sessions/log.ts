@@ -25,7 +25,7 @@ export class SessionLog {
     this.#turnId = turnId;
   }
 
-  /** `sender`: JSON; left out for messages of the loop. `tainted`: the leader's mark of the turn. */
+  /** `sender`: JSON; omitted for messages of the loop. `tainted`: the leader's mark of the turn. */
   async append(
     role: Message["role"],
     parts: Part[],

@@ -1,3 +1,3 @@
-// A stand-in for the migration: exits with 0 if it has a database URL.
+// A fake of the migration: exits with 0 if it has a database URL.
 
 process.exit(process.env.DATABASE_URL?.startsWith("postgres://parley_owner:") === true ? 0 : 1);

@@ -1,11 +1,11 @@
-// A stand-in for a Kubernetes cluster at the interface of kubectl: it keeps the objects that are applied, makes pods of workloads, and decides
+// A fake of a Kubernetes cluster at the interface of kubectl: it keeps the objects that are applied, makes pods of workloads, and decides
 // connections by the applied network policies, with an evaluation of its own. Unknown commands fail.
 import assert from "node:assert/strict";
 import type { Kubectl, RunOptions } from "../kubectl.ts";
 import { KubectlError } from "../kubectl.ts";
 import { at } from "../../deploy/support/manifests.ts";
 
-interface StandInOptions {
+interface FakeClusterOptions {
   context: string;
   namespace: string;
   /** Renders a folder, as `kubectl kustomize` does. */
@@ -24,7 +24,7 @@ interface StandInOptions {
 
 type Item = Record<string, unknown>;
 
-interface StandInPod {
+interface FakePod {
   name: string;
   labels: Record<string, string>;
   containers: { name: string; image: string }[];
@@ -35,19 +35,19 @@ interface StandInPod {
 const workloadKinds = new Set(["Deployment", "StatefulSet", "Job"]);
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-export class StandIn implements Kubectl {
+export class FakeCluster implements Kubectl {
   readonly commands: string[][] = [];
   readonly namespaces: Set<string>;
-  readonly #options: StandInOptions;
+  readonly #options: FakeClusterOptions;
   #objects: Item[] = [];
 
-  constructor(options: StandInOptions) {
+  constructor(options: FakeClusterOptions) {
     this.#options = options;
     this.namespaces = new Set(options.existingNamespaces ?? ["default"]);
   }
 
   start(args: readonly string[]): never {
-    throw new Error(`the stand-in has no ${args[0]}`);
+    throw new Error(`the fake has no ${args[0]}`);
   }
 
   async run(args: readonly string[], { input = "" }: RunOptions = {}): Promise<string> {
@@ -82,7 +82,7 @@ export class StandIn implements Kubectl {
       case "delete":
         return this.#delete(args);
       default:
-        throw new KubectlError(args, "", `the stand-in has no ${verb}`);
+        throw new KubectlError(args, "", `the fake has no ${verb}`);
     }
   }
 
@@ -119,7 +119,7 @@ export class StandIn implements Kubectl {
     return "";
   }
 
-  #pods(): StandInPod[] {
+  #pods(): FakePod[] {
     const templates = this.#objects.flatMap((object) => {
       const name = text(at(object, "metadata", "name"));
       if (object["kind"] === "Pod") return [{ name, template: object, count: 1 }];
@@ -128,7 +128,7 @@ export class StandIn implements Kubectl {
     });
     let number = 0;
     return templates.flatMap(({ name, template, count }) =>
-      Array.from({ length: count }, (_, index): StandInPod => {
+      Array.from({ length: count }, (_, index): FakePod => {
         const containers = at(template, "spec", "containers") as { name: string; image: string; ports?: unknown }[];
         number += 1;
         const ports = (at(containers[0], "ports") ?? []) as { name: string; containerPort: number }[];
@@ -143,7 +143,7 @@ export class StandIn implements Kubectl {
     );
   }
 
-  #podObject(pod: StandInPod): Item {
+  #podObject(pod: FakePod): Item {
     const isMissing = pod.containers.some(({ image }) => this.#options.missingImages?.includes(image));
     const waiting = { reason: "ErrImagePull", message: "not found" };
     return {
@@ -185,7 +185,7 @@ export class StandIn implements Kubectl {
   }
 
   /** As a node with policies decides: both sides must allow it, and something must listen. */
-  connects(from: StandInPod, host: string, port: number): boolean {
+  connects(from: FakePod, host: string, port: number): boolean {
     const to = this.#pods().find(({ ip }) => ip === host);
     const listens = to === undefined || [...to.ports.values()].includes(port);
     if (from.name === to?.name) return listens;
@@ -200,8 +200,8 @@ export class StandIn implements Kubectl {
   /** `own`: the pod that policies select; the other side may be outside of the namespace. */
   #allows(
     type: "Egress" | "Ingress",
-    own: StandInPod,
-    other: StandInPod | undefined,
+    own: FakePod,
+    other: FakePod | undefined,
     otherIp: string,
     port: number,
   ): boolean {
@@ -230,11 +230,11 @@ export class StandIn implements Kubectl {
 
 function selects(selector: unknown, labels: Readonly<Record<string, string>>): boolean {
   const wanted = (at(selector, "matchLabels") ?? {}) as Record<string, string>;
-  assert.equal(at(selector, "matchExpressions"), undefined, "the stand-in has no matchExpressions");
+  assert.equal(at(selector, "matchExpressions"), undefined, "the fake has no matchExpressions");
   return Object.entries(wanted).every(([name, value]) => labels[name] === value);
 }
 
-function isPeer(peer: Item, other: StandInPod | undefined, ip: string): boolean {
+function isPeer(peer: Item, other: FakePod | undefined, ip: string): boolean {
   if (peer["ipBlock"] !== undefined)
     // The addresses of the tests: pods and the API server are private, 169.254 is excluded, everything else is public.
     return !/^(?:10\.|169\.254\.)/.test(ip) && text(at(peer, "ipBlock", "cidr")).endsWith("/0");

@@ -1,17 +1,17 @@
-// A stand-in for a service: reports ready over IPC, drains on SIGTERM, exits when the supervisor has ended.
-// STAND_IN=config exits with a wrong configuration; STAND_IN=crash exits at once; STAND_IN=deaf is never ready.
+// A fake of a service: reports ready over IPC, drains on SIGTERM, exits when the supervisor has ended.
+// FAKE_SERVICE=config exits with a wrong configuration; FAKE_SERVICE=crash exits immediately; FAKE_SERVICE=deaf is never ready.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-const { PARLEY_REPLICA = "", PARLEY_HTTP_PORT, PARLEY_TOKEN_SHA256, STAND_IN } = process.env;
+const { PARLEY_REPLICA = "", PARLEY_HTTP_PORT, PARLEY_TOKEN_SHA256, FAKE_SERVICE } = process.env;
 
-if (STAND_IN === "config") {
-  process.stderr.write("stand-in: PARLEY_COLOUR: must be green\n");
+if (FAKE_SERVICE === "config") {
+  process.stderr.write("fake: PARLEY_COLOUR: must be green\n");
   process.exit(78);
 }
-if (STAND_IN === "crash") {
-  process.stderr.write("stand-in: no luck today\n");
+if (FAKE_SERVICE === "crash") {
+  process.stderr.write("fake: no luck today\n");
   process.exit(1);
 }
 
@@ -32,7 +32,7 @@ const server = createServer((incoming, response) => {
 
 server.listen(Number(PARLEY_HTTP_PORT ?? 0), "127.0.0.1", () => {
   const { port } = server.address() as AddressInfo;
-  if (STAND_IN === "deaf") return;
+  if (FAKE_SERVICE === "deaf") return;
   const http = PARLEY_HTTP_PORT === undefined ? {} : { httpPort: port };
   process.send?.({ type: "ready", service: PARLEY_REPLICA.replace(/-\d+$/, ""), healthPort: port, ...http });
   process.stdout.write(`${PARLEY_REPLICA} is ready\n`);

@@ -1,5 +1,5 @@
-// The three backing servers of a cluster: external ones, running ones from the caller, or private ones that it starts and supervises. A
-// supervised server restarts after an unexpected exit with the same port and data.
+// The backing services of a cluster: PostgreSQL, Redis and NATS. Each is an external server, one that the caller runs, or a private server,
+// which the cluster starts and supervises. A private server restarts after an unexpected exit with the same port and data.
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -14,19 +14,19 @@ import { type NatsServer, type NatsUser, startNats } from "../servers/nats.ts";
 import { type PostgresServer, type PostgresUrls, startPostgres } from "../servers/postgres.ts";
 import type { LogSink, ServerProcess } from "../servers/process.ts";
 import { type RedisServer, startRedis } from "../servers/redis.ts";
-import { LogFile, type WriteTrouble } from "./log-file.ts";
+import { LogFile, type WriteFailureReporter } from "./log-file.ts";
 import { Backoff } from "./replica.ts";
 
-/** Servers that run already; their owner stops them. */
+/** Servers that run already; the caller stops them. */
 export interface GivenServers {
   readonly postgres?: PostgresUrls;
   /** `serviceUrl`: the login of agent-core, if it is another one. */
   readonly redis?: { readonly url: string; readonly serviceUrl?: string };
-  /** Started with the users of `natsUsers(namespace)`. */
+  /** RunningCluster with the users of `natsUsers(namespace)`. */
   readonly nats?: { urlFor(user: string): string };
 }
 
-export interface Backing {
+export interface BackingServices {
   readonly ownerUrl: string;
   readonly storeUrl: string;
   /** With the rights of agent-core. */
@@ -41,16 +41,16 @@ export interface Backing {
   stop(graceMs?: number): Promise<void>;
 }
 
-export interface BackingOptions {
+export interface BackingServicesOptions {
   readonly home: Home;
   /** The folder for unpacked packages. */
   readonly serversDir: string;
   readonly namespace: string;
   readonly environment: Environment;
   readonly given: GivenServers;
-  readonly say: LogSink;
+  readonly print: LogSink;
   /** Receives write failures of logs. */
-  readonly trouble: WriteTrouble;
+  readonly writeFailures: WriteFailureReporter;
 }
 
 /** One NATS user per role, with a new password and exactly the role's permissions. */
@@ -63,20 +63,20 @@ export function natsUsers(namespace: string): NatsUser[] {
 }
 
 /** Starts the missing servers in parallel. If one fails, it stops the others. */
-export async function startBacking(options: BackingOptions): Promise<Backing> {
+export async function startBackingServices(options: BackingServicesOptions): Promise<BackingServices> {
   const [postgres, redis, nats] = await Promise.allSettled([
     findPostgres(options),
     findRedis(options),
     findNats(options),
   ]);
   const stop = async (graceMs?: number): Promise<void> => {
-    const all = [postgres, redis, nats].filter((one) => one.status === "fulfilled");
-    await Promise.all(all.map((one) => one.value.stop(graceMs)));
+    const all = [postgres, redis, nats].filter((result) => result.status === "fulfilled");
+    await Promise.all(all.map((result) => result.value.stop(graceMs)));
   };
-  for (const one of [postgres, redis, nats]) {
-    if (one.status === "fulfilled") continue;
+  for (const result of [postgres, redis, nats]) {
+    if (result.status === "fulfilled") continue;
     await stop();
-    throw one.reason;
+    throw result.reason;
   }
   if (postgres.status !== "fulfilled" || redis.status !== "fulfilled" || nats.status !== "fulfilled")
     throw new Error("unreachable");
@@ -85,32 +85,32 @@ export async function startBacking(options: BackingOptions): Promise<Backing> {
     redisUrl: redis.value.address.serviceUrl,
     redisAdminUrl: redis.value.address.url,
     natsUrls: nats.value.address,
-    postgres: postgres.value.kept,
-    redis: redis.value.kept,
-    nats: nats.value.kept,
+    postgres: postgres.value.supervised,
+    redis: redis.value.supervised,
+    nats: nats.value.supervised,
     stop,
   };
 }
 
-/** One backing server: its address, and its supervision if it is private. */
+/** One backing service. `supervised`: null for a server that is not private. */
 interface Found<A, S extends ServerProcess> {
   readonly address: A;
-  readonly kept: SupervisedServer<S> | null;
+  readonly supervised: SupervisedServer<S> | null;
   stop(graceMs?: number): Promise<void>;
 }
 
-async function findPostgres(options: BackingOptions): Promise<Found<PostgresUrls, PostgresServer>> {
+async function findPostgres(options: BackingServicesOptions): Promise<Found<PostgresUrls, PostgresServer>> {
   const { DATABASE_URL, DATABASE_OWNER_URL } = options.environment;
-  if (options.given.postgres !== undefined) return elsewhere(options.given.postgres);
+  if (options.given.postgres !== undefined) return externalServer(options.given.postgres);
   if (isSet(DATABASE_URL)) {
-    options.say(`PostgreSQL: using DATABASE_URL`);
-    if (isSet(DATABASE_OWNER_URL)) return elsewhere({ ownerUrl: DATABASE_OWNER_URL, storeUrl: DATABASE_URL });
-    options.say("DATABASE_OWNER_URL is not set: the store uses the role of the migrations and may change the schema");
-    return elsewhere({ ownerUrl: DATABASE_URL, storeUrl: DATABASE_URL });
+    options.print(`PostgreSQL: using DATABASE_URL`);
+    if (isSet(DATABASE_OWNER_URL)) return externalServer({ ownerUrl: DATABASE_OWNER_URL, storeUrl: DATABASE_URL });
+    options.print("DATABASE_OWNER_URL is not set: the store uses the role of the migrations and may change the schema");
+    return externalServer({ ownerUrl: DATABASE_URL, storeUrl: DATABASE_URL });
   }
   const dataDir = join(options.home.path, "postgres");
-  options.say("PostgreSQL: starting a private server");
-  return ours(
+  options.print("PostgreSQL: starting a private server");
+  return startPrivateServer(
     options,
     "postgres",
     ({ ownerUrl, storeUrl }) => ({ ownerUrl, storeUrl }),
@@ -120,19 +120,19 @@ async function findPostgres(options: BackingOptions): Promise<Found<PostgresUrls
 
 type RedisUrls = Pick<RedisServer, "url" | "serviceUrl">;
 
-async function findRedis(options: BackingOptions): Promise<Found<RedisUrls, RedisServer>> {
+async function findRedis(options: BackingServicesOptions): Promise<Found<RedisUrls, RedisServer>> {
   const { REDIS_URL } = options.environment;
   if (options.given.redis !== undefined)
-    return elsewhere({ serviceUrl: options.given.redis.url, ...options.given.redis });
+    return externalServer({ serviceUrl: options.given.redis.url, ...options.given.redis });
   if (isSet(REDIS_URL)) {
-    options.say("Redis: using REDIS_URL");
-    return elsewhere({ url: REDIS_URL, serviceUrl: REDIS_URL });
+    options.print("Redis: using REDIS_URL");
+    return externalServer({ url: REDIS_URL, serviceUrl: REDIS_URL });
   }
   const dataDir = join(options.home.path, "redis");
   const cacheDir = options.serversDir;
-  await findServer("redis", cacheDir, options.say);
-  options.say("Redis: starting a private server");
-  return ours(
+  await findServer("redis", cacheDir, options.print);
+  options.print("Redis: starting a private server");
+  return startPrivateServer(
     options,
     "redis",
     ({ url, serviceUrl }) => ({ url, serviceUrl }),
@@ -140,20 +140,20 @@ async function findRedis(options: BackingOptions): Promise<Found<RedisUrls, Redi
   );
 }
 
-async function findNats(options: BackingOptions): Promise<Found<Readonly<Record<Role, string>>, NatsServer>> {
+async function findNats(options: BackingServicesOptions): Promise<Found<Readonly<Record<Role, string>>, NatsServer>> {
   const { NATS_URL } = options.environment;
   const { nats } = options.given;
-  if (nats !== undefined) return elsewhere(forEachRole((role) => nats.urlFor(role)));
+  if (nats !== undefined) return externalServer(forEachRole((role) => nats.urlFor(role)));
   if (isSet(NATS_URL)) {
-    options.say("NATS: using NATS_URL; all services share its login");
-    return elsewhere(forEachRole(() => NATS_URL));
+    options.print("NATS: using NATS_URL; all services share its login");
+    return externalServer(forEachRole(() => NATS_URL));
   }
   const dataDir = join(options.home.path, "nats");
   const cacheDir = options.serversDir;
   const users = natsUsers(options.namespace);
-  await findServer("nats", cacheDir, options.say);
-  options.say("NATS: starting a private server");
-  return ours(
+  await findServer("nats", cacheDir, options.print);
+  options.print("NATS: starting a private server");
+  return startPrivateServer(
     options,
     "nats",
     (server) => forEachRole((role) => server.urlFor(role)),
@@ -165,25 +165,25 @@ function forEachRole(url: (role: Role) => string): Record<Role, string> {
   return Object.fromEntries(roles.map((role) => [role, url(role)])) as Record<Role, string>;
 }
 
-function elsewhere<A>(address: A): Found<A, never> {
-  return { address, kept: null, stop: async () => {} };
+function externalServer<A>(address: A): Found<A, never> {
+  return { address, supervised: null, stop: async () => {} };
 }
 
-async function ours<A, S extends ServerProcess>(
-  options: BackingOptions,
+async function startPrivateServer<A, S extends ServerProcess>(
+  options: BackingServicesOptions,
   name: string,
   addressOf: (server: S) => A,
   start: (port: number | undefined, log: LogSink) => Promise<S>,
 ): Promise<Found<A, S>> {
-  const file = new LogFile(join(options.home.logs, `${name}.log`), { trouble: options.trouble });
+  const file = new LogFile(join(options.home.logs, `${name}.log`), { writeFailures: options.writeFailures });
   const log = (line: string): void => file.write(Buffer.from(`${line}\n`));
   try {
-    const kept = await superviseServer((port) => start(port, log), options.say);
+    const supervised = await superviseServer((port) => start(port, log), options.print);
     const stop = async (graceMs?: number): Promise<void> => {
-      await kept.stop(graceMs);
+      await supervised.stop(graceMs);
       file[Symbol.dispose]();
     };
-    return { address: addressOf(kept.current()), kept, stop };
+    return { address: addressOf(supervised.current()), supervised, stop };
   } catch (error) {
     file[Symbol.dispose]();
     throw error;
@@ -201,7 +201,7 @@ export interface SupervisedServer<S extends ServerProcess> {
 /** Starts and supervises a server. The first call of `start` has no port, later ones have its port. */
 async function superviseServer<S extends ServerProcess>(
   start: (port?: number) => Promise<S>,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<SupervisedServer<S>> {
   const backoff = new Backoff();
   const stopping = new AbortController();
@@ -214,7 +214,7 @@ async function superviseServer<S extends ServerProcess>(
       const { code, signal } = await server.exited;
       if (stopping.signal.aborted) return;
       const lines = server.lastLines().slice(-3).join("\n");
-      say(`${server.name} exited (${signal ?? `exit code ${code}`}); restarting. Its last lines:\n${lines}`);
+      print(`${server.name} exited (${signal ?? `exit code ${code}`}); restarting. Its last lines:\n${lines}`);
       const next = await again(server.port, performance.now() - begun);
       if (next === null) return;
       server = next;
@@ -228,7 +228,7 @@ async function superviseServer<S extends ServerProcess>(
       try {
         return await start(port);
       } catch (error) {
-        say(errorMessage(error));
+        print(errorMessage(error));
       }
     }
   };
