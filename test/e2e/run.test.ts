@@ -140,6 +140,15 @@ test("exits with 1 when a turn needs more model calls than --max-turns", async (
   assert.deepEqual([code, result.subtype, result.is_error, result.num_turns], [1, "error_max_turns", true, 2]);
 });
 
+// design: 003.2
+test("names a limit in dollars that did not hold, because the price of a call is not known", async () => {
+  const limited = await completed(["--output", "json", "--max-usd", "1", "usage: unknown\nsay: done"]);
+  assert.deepEqual([limited.code, resultOf(limited.stdout).total_cost_usd], [0, null]);
+  assert.match(limited.stderr, /limit of 1 US dollars: calls without a known price did not count; set price in/);
+  const priced = await completed(["--output", "json", "--max-usd", "1", "say: done"]);
+  assert.equal(priced.stderr, "");
+});
+
 // design: 001.28
 test("exits with 1 and writes the error to standard error when the model fails", async () => {
   const { code, stdout, stderr } = await completed(["fail: auth always\nsay: never"]);

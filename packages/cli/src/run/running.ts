@@ -204,7 +204,8 @@ export class Running {
 
   /** Prints the final result, if the format has one, and returns the exit code. */
   finish(): number {
-    const run = { failed: this.#failed, interrupted: this.#interrupted };
+    const { maxUsd } = this.#options;
+    const run = { failed: this.#failed, interrupted: this.#interrupted, maxUsd };
     return finishRun(this.#io, this.#options.output, this.#stream.result, run);
   }
 
