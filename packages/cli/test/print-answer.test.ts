@@ -19,7 +19,7 @@ function written(isTTY: boolean, write: (io: ReturnType<typeof processIo>) => vo
 
 test("removes what controls a terminal from an answer, and changes nothing in a pipe", () => {
   const answered = { type: "result", is_error: false, terminal_reason: "end_turn", result: hostile } as RunResult;
-  const ended = { failed: false, interrupted: false };
+  const ended = { failed: false, interrupted: false, maxUsd: null };
   for (const write of [
     (io: ReturnType<typeof processIo>) => printAnswer(io, hostile),
     (io: ReturnType<typeof processIo>) => void finishRun(io, "text", answered, ended),
