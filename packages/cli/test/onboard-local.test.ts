@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
+import { readSecrets } from "@parley/local";
 import { Cleanup, startScriptedModel, temporaryFolder } from "@parley/testing";
 
 import { findServers, modelsAt } from "../src/onboard/model-test.ts";
@@ -65,6 +66,38 @@ test("finds a model server at its usual port, offers its models, and uses the ch
   const { agent, llm } = parseSettings(readFileSync(join(home, "parley.toml"), "utf8"), "parley.toml");
   assert.equal(agent.model, server.name);
   assert.deepEqual([llm[server.name]?.base_url, llm[server.name]?.model], [server.baseUrl, first]);
+});
+
+test("offers the models of a server at another address, and asks for its key when it requires one", async () => {
+  const model = await startScriptedModel();
+  cleanup.add(() => model.stop());
+  const baseUrl = `${model.url}/v1`;
+  const [first = ""] = (await modelsAt({ name: "local", title: baseUrl, baseUrl }))?.models ?? [];
+  const found = await findServers(usualServers);
+  const home = await temporaryFolder(cleanup);
+  const run = parleyOnTerminal(home, ["onboard"]);
+  await run.says(/Which model do you want to use/);
+  run.write(down.repeat(2 + found.length) + enter);
+  await run.says(/Its address/);
+  run.write(`${baseUrl}${enter}`);
+  await run.says(/Which model\?/);
+  model.failNext({ status: 401 });
+  run.write(enter);
+  await run.says(/The server requires a key \(401: scripted 401\)/);
+  await run.says(/API key of the server/);
+  run.write(`sk-of-the-server${enter}`);
+  await run.says(/ answers/);
+  await run.says(/How should it work/);
+  run.write(enter);
+  await run.says(/Where do you want to write to Parley/);
+  run.write(enter);
+  await run.says(/Done/);
+  const { code, stdout } = await run.outcome();
+  assert.equal(code, 0);
+  assert.doesNotMatch(stdout, /sk-of-the-server/);
+  const { llm } = parseSettings(readFileSync(join(home, "parley.toml"), "utf8"), "parley.toml");
+  assert.deepEqual([llm["local"]?.model, llm["local"]?.key_env], [first, "PARLEY_AGENT_LOCAL_KEY"]);
+  assert.equal(readSecrets(home)["PARLEY_AGENT_LOCAL_KEY"], "sk-of-the-server");
 });
 
 test("takes nothing for a model server that answers otherwise", async () => {

@@ -66,7 +66,7 @@ const approval: SessionEvent = {
   approvalId: "AB12",
   callId: "c",
   tool: "edit",
-  summary: "edit notes.md",
+  summary: "edit: notes.md",
   reason: "medium risk",
   expiresAt: "",
   input: JSON.stringify({ path: "notes.md", old_text: "one\ntwo\n", new_text: "one\n2\n" }),

@@ -1,6 +1,6 @@
 // Asks for the model until one answers, or the person keeps one that does not.
 
-import { findServers, type FoundServer, type ModelTest, testModel } from "./model-test.ts";
+import { findServers, type FoundServer, modelsAt, type ModelTest, testModel } from "./model-test.ts";
 import {
   addressOf,
   keyVariable,
@@ -47,10 +47,23 @@ async function askOnce(prompts: Prompts, env: Env): Promise<ModelAnswer | null> 
   if (wish === "rehearsal") return { provider: "rehearsal" };
   if (wish === "anthropic" || wish === "openai") return askHosted(prompts, env, wish);
   const server = wish === "address" ? await askAddress(prompts) : wish.server;
-  return askUntilTested(prompts, async () => {
-    const model = await askModelName(prompts, server.models);
-    return { provider: "local", name: server.name, baseUrl: server.baseUrl, model };
-  });
+  return askUntilTested(prompts, (last) => askOfServer(prompts, server, last));
+}
+
+/** The model, and the key of a server that has refused a call without one. */
+async function askOfServer(
+  prompts: Prompts,
+  { name, baseUrl, models }: FoundServer,
+  last: Attempt | undefined,
+): Promise<ModelAnswer> {
+  const before = last?.answer.provider === "local" ? last.answer : undefined;
+  if (before === undefined || last?.test.outcome !== "key_refused") {
+    return { ...before, provider: "local", name, baseUrl, model: await askModelName(prompts, models) };
+  }
+  return {
+    ...before,
+    key: await prompts.askSecret("API key of the server (stored in the data folder, readable only by you)"),
+  };
 }
 
 async function askHosted(prompts: Prompts, env: Env, provider: Provider): Promise<ModelAnswer | null> {
@@ -102,10 +115,13 @@ async function askOpenAiModel(prompts: Prompts, last: Attempt | undefined): Prom
   return before ?? prompts.ask("Which model?", suggestedOpenAiModel);
 }
 
-async function askAddress(prompts: Prompts) {
+async function askAddress(prompts: Prompts): Promise<FoundServer> {
   for (;;) {
     const given = await prompts.ask("Its address, such as http://192.168.1.5:8000/v1");
-    if (/^https?:$/.test(URL.parse(given)?.protocol ?? "")) return { ...serverAt(given), models: [] };
+    if (/^https?:$/.test(URL.parse(given)?.protocol ?? "")) {
+      const server = serverAt(given);
+      return (await modelsAt(server)) ?? { ...server, models: [] };
+    }
     prompts.warn(`"${given}" is not an address such as http://192.168.1.5:8000/v1.`);
   }
 }

@@ -42,16 +42,18 @@ async function givenModel(values: OptionValues, io: Io): Promise<ModelAnswer> {
   if (provider === undefined)
     throw new UsageError(`Name the model with --model-provider: ${modelProviders.join(", ")}.`);
   if (provider === "rehearsal") return { provider };
-  if (provider === "local") return localModel(values);
-  const baseUrl = addressOf(provider, io.env);
   const file = values.text("api-key-file");
+  if (provider === "local") {
+    return { ...(await localModel(values)), ...(file === undefined ? {} : { key: secretIn(file, io) }) };
+  }
+  const baseUrl = addressOf(provider, io.env);
   const key = file === undefined ? io.env[keyVariable(provider)] : secretIn(file, io);
   if (!key) throw new UsageError(`Name a file with the key: --api-key-file <file>, or set ${keyVariable(provider)}.`);
   if (provider === "anthropic") return { provider, key, baseUrl };
   return { provider, key, baseUrl, model: values.text("model") ?? suggestedOpenAiModel };
 }
 
-async function localModel(values: OptionValues): Promise<ModelAnswer> {
+async function localModel(values: OptionValues): Promise<Extract<ModelAnswer, { provider: "local" }>> {
   const url = values.text("model-url");
   if (url === undefined) throw new UsageError("Name the server: --model-url http://127.0.0.1:11434/v1");
   const server = serverAt(url);

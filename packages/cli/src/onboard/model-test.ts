@@ -34,7 +34,7 @@ export async function testModel(answer: ModelAnswer): Promise<ModelTest> {
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(timeoutMs),
     });
-    return judge(response.status, await response.text(), answer.provider === "local" ? "" : answer.key);
+    return judge(response.status, await response.text(), answer.key ?? "");
   } catch (error) {
     return { outcome: "failed", text: `${new URL(url).origin} cannot be reached: ${reasonOf(error)}.` };
   }
@@ -51,9 +51,10 @@ function requestOf(answer: Exclude<ModelAnswer, { provider: "rehearsal" }>) {
   }
   const { baseUrl, model } = answer;
   const isLocal = answer.provider === "local";
+  const { key } = answer;
   return {
     url: `${baseUrl}/chat/completions`,
-    headers: isLocal ? {} : { authorization: `Bearer ${answer.key}` },
+    headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
     body: { model, messages, [isLocal ? "max_tokens" : "max_completion_tokens"]: 16 },
   };
 }
@@ -68,7 +69,10 @@ export function judge(status: number, body: string, key: string): ModelTest {
   const text = key === "" ? full : full.replaceAll(key, "[key]");
   const detail = oneLine(redactSecrets(text), maxDetailLength);
   const because = `${status}${detail === "" ? "" : `: ${detail}`}`;
-  if (status === 401 || status === 403) return { outcome: "key_refused", text: `The key was refused (${because}).` };
+  if (status === 401 || status === 403) {
+    const what = key === "" ? "The server requires a key" : "The key was refused";
+    return { outcome: "key_refused", text: `${what} (${because}).` };
+  }
   if (status === 404) return { outcome: "unknown_model", text: `The server does not know this model (${because}).` };
   if (status === 429) return { outcome: "failed", text: `The account's limit or credit is used up (${because}).` };
   return { outcome: "failed", text: `The model did not answer (${because}).` };

@@ -7,7 +7,14 @@ export const modelProviders = ["anthropic", "openai", "local", "rehearsal"] as c
 export type ModelAnswer =
   | { readonly provider: "anthropic"; readonly key: string; readonly baseUrl: string }
   | { readonly provider: "openai"; readonly key: string; readonly baseUrl: string; readonly model: string }
-  | { readonly provider: "local"; readonly name: string; readonly baseUrl: string; readonly model: string }
+  | {
+      readonly provider: "local";
+      readonly name: string;
+      readonly baseUrl: string;
+      readonly model: string;
+      /** Left out: the server needs none. */
+      readonly key?: string;
+    }
   | { readonly provider: "rehearsal" };
 
 /** A model server on this machine. */
@@ -75,14 +82,14 @@ export function modelPlan(answer: ModelAnswer) {
       return { tables: { agent: { model: null } }, secrets: { ANTHROPIC_API_KEY: answer.key } };
     case "openai":
       return { tables: { agent: { model: `openai:${answer.model}` } }, secrets: { OPENAI_API_KEY: answer.key } };
-    case "local":
+    case "local": {
+      const { name, baseUrl, model, key } = answer;
+      const variable = key === undefined ? null : `PARLEY_AGENT_${name.toUpperCase()}_KEY`;
       return {
-        tables: {
-          agent: { model: answer.name },
-          [`llm.${answer.name}`]: { base_url: answer.baseUrl, model: answer.model },
-        },
-        secrets: {},
+        tables: { agent: { model: name }, [`llm.${name}`]: { base_url: baseUrl, model, key_env: variable } },
+        secrets: variable === null || key === undefined ? {} : { [variable]: key },
       };
+    }
     default:
       return { tables: { agent: { model: "rehearsal" } }, secrets: {} };
   }

@@ -157,7 +157,9 @@ function approvalLines(entry: ApprovalEntry, drawing: Drawing): string[] {
     ];
   }
   // A summary begins with the tool's own name.
-  const summary = entry.summary.startsWith(tool) ? entry.summary.slice(tool.length).trim() : entry.summary;
+  const summary = entry.summary.startsWith(tool)
+    ? entry.summary.slice(tool.length).replace(/^:?\s+/, "")
+    : entry.summary;
   const what = title === "" || diff.length > 0 ? summary : title;
   const until = new Date(entry.expiresAt);
   const deadline = Number.isNaN(until.getTime()) ? "" : ` Denied if not answered by ${timeOfDay(until)}.`;
