@@ -1,14 +1,17 @@
 // Metrics and logs of the gateway: one function per event. They never throw and never log message content.
 import type { Chassis, LabelsOf, Logger } from "@parley/chassis";
 import type { InboundMessage, store } from "@parley/contracts";
+import { LRUCache } from "lru-cache";
 
 export interface GatewayEvents {
-  /** A platform delivered something; `reason`: why it was ignored or refused. */
+  /** A platform delivered something; `reason`: why it was refused. */
   inbound(
     channel: string,
-    result: "stored" | "duplicate" | "ignored" | "command" | "action" | "change" | "refused",
+    result: "stored" | "duplicate" | "command" | "action" | "change" | "refused",
     reason?: string,
   ): void;
+  /** A message was ignored. Logged once in a while for each reason and group, or person outside of groups. */
+  ignored(message: IgnoredMessage, reason: string): void;
   /** A message was refused because its sender is over a limit. The first refusal in a window is logged. */
   overLimit(message: Pick<InboundMessage, "channel" | "account" | "contact">, refusal: store.OverLimit): void;
   /** A platform reused the id of a stored message for a different text. */
@@ -35,6 +38,18 @@ export interface GatewayEvents {
   refused(code: string): void;
 }
 
+/** `by`: the id of the sender. */
+export interface IgnoredMessage {
+  channel: string;
+  account: string;
+  group?: string | undefined;
+  by: string;
+}
+
+/** Ignored messages with the same reason and place are logged once in this time: a busy group must not fill the log of its account. */
+const ignoredEveryMs = 10 * 60_000;
+const maxIgnored = 1_000;
+
 /** Codes of requests that are refused before their route. */
 const refusals: ReadonlyMap<string, LabelsOf<"parley_http_refused_total">["reason"]> = new Map([
   ["host_not_allowed", "host"],
@@ -49,6 +64,7 @@ type StatusClass = LabelsOf<"parley_http_requests_total">["status"];
 export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log: Logger }): GatewayEvents {
   let leases = 0;
   const clients = { ws: 0, sse: 0 };
+  const lately = new LRUCache<string, true>({ max: maxIgnored, ttl: ignoredEveryMs });
   const leaseChanged = (by: 1 | -1) => metrics.set("parley_leases_held", (leases += by));
   // Present from the start: autoscaling takes a missing sum for a gateway that is not scraped.
   for (const kind of ["ws", "sse"] as const) metrics.set("parley_live_clients", { kind }, clients[kind]);
@@ -56,6 +72,13 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
     inbound(channel, result, reason) {
       metrics.count("parley_inbound_total", { channel, result });
       if (reason !== undefined) log.debug({ channel, outcome: result, reason }, "inbound");
+    },
+    ignored({ channel, account, group, by }, reason) {
+      metrics.count("parley_inbound_total", { channel, result: "ignored" });
+      const key = JSON.stringify([channel, account, reason, group ?? by]);
+      if (lately.has(key)) return;
+      lately.set(key, true);
+      log.info({ channel, account, group, by, reason }, "message ignored");
     },
     overLimit({ channel, account, contact }, { limit, first, retryAfterMs }) {
       metrics.count("parley_inbound_total", { channel, result: "refused" });

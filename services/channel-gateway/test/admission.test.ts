@@ -4,6 +4,8 @@ import { test } from "node:test";
 import type { ContactRole, PeoplePolicy } from "@parley/contracts";
 import { queueModes } from "@parley/contracts";
 import fc from "fast-check";
+import { createEvents } from "../src/events.ts";
+import { authorizeSender } from "../src/ingress/authorize.ts";
 import { decideAccess, needsContact, type Sender } from "../src/ingress/access-policy.ts";
 import { parseInput } from "../src/operations/parse-input.ts";
 import { newPairingCode, pairingCodeHash } from "../src/operations/pairing-code.ts";
@@ -71,6 +73,54 @@ test("never admits a sender without an identity or a blocked sender", () => {
       const unlisted = { ...policy, owners: [], allow_from: [] };
       assert.equal(decideAccess(unlisted, sender, "blocked").verdict, "ignore");
     }),
+  );
+});
+
+test("logs why a message is ignored, once for each reason and place", async () => {
+  const logged: { fields: object; message: string }[] = [];
+  const log = { info: (fields: object, message: string) => void logged.push({ fields, message }) };
+  const counted: unknown[] = [];
+  const metrics = { set: () => undefined, count: (...each: unknown[]) => void counted.push(each) };
+  const events = createEvents({ metrics, log } as unknown as Parameters<typeof createEvents>[0]);
+  const people: PeoplePolicy = {
+    owners: ["a"],
+    allow_from: [],
+    dm_policy: "disabled",
+    groups: ["#x"],
+    require_mention: true,
+  };
+  const bus = { request: async () => ({ contact: null }) };
+  const deps = { bus, events, settings: { permissions: { pairing_minutes: 10 } } };
+  const write = (conversation: string, id: string, direct = false) => {
+    const replyTo = { channel: "test", account: "main", conversation };
+    const draft = { externalId: "1", conversation, contact: { id }, direct, addressed: false, text: "hi", replyTo };
+    const policy = { channel: "test", account: "main", people };
+    return authorizeSender(deps as unknown as Parameters<typeof authorizeSender>[0], policy, draft);
+  };
+  for (const [place, id] of [
+    ["#y", "b"],
+    ["#y", "c"],
+    ["#x", "b"],
+    ["#x", "b"],
+  ] as const)
+    assert.equal(await write(place, id), null);
+  assert.equal(await write("b", "b", true), null);
+  const about = { channel: "test", account: "main", by: "b" };
+  assert.deepEqual(logged, [
+    { fields: { ...about, group: "#y", reason: "`groups` does not list the group" }, message: "message ignored" },
+    {
+      fields: { ...about, group: "#x", reason: "it does not mention the agent, and require_mention is true" },
+      message: "message ignored",
+    },
+    {
+      fields: { ...about, group: undefined, reason: 'the account has dm_policy = "disabled"' },
+      message: "message ignored",
+    },
+  ]);
+  const count = ["parley_inbound_total", { channel: "test", result: "ignored" }];
+  assert.deepEqual(
+    counted,
+    Array.from({ length: 5 }, () => count),
   );
 });
 

@@ -26,7 +26,7 @@ function dyingAfterTheRequest() {
     kept.push(store.pairingRequest.input.parse(input));
     return { status: "created" };
   };
-  const events = { inbound: () => undefined };
+  const events = { inbound: () => undefined, ignored: () => undefined };
   const settings = { permissions: { pairing_minutes: 10 } };
   const deps = { bus: { request }, policy: "singleton", events, settings, live: {}, sessions: {} };
   return { inbound: new InboundHandler(deps as unknown as InboundDeps), kept };

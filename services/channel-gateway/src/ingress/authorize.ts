@@ -4,7 +4,7 @@ import { store, type ContactRole, type PeoplePolicy, type PermissionSettings } f
 import { decideAccess, needsContact, type AccessDecision } from "./access-policy.ts";
 import type { InboundDraft } from "../channels/channel.ts";
 import type { PendingFile } from "./attachments.ts";
-import type { GatewayEvents } from "../events.ts";
+import type { GatewayEvents, IgnoredMessage } from "../events.ts";
 import { newPairingCode, pairingCodeHash, accessRequestText, pairingText } from "../operations/pairing-code.ts";
 import type { TurnIndicators } from "../delivery/turn-indicators.ts";
 
@@ -36,8 +36,29 @@ export async function authorizeSender(
   const admission = await accessOf(deps, policy, draft);
   if (admission.verdict === "let_in") return admission;
   if (admission.verdict === "pair") await offerPairing(deps, policy, draft);
-  else deps.events.inbound(policy.channel, "ignored", admission.reason);
+  else deps.events.ignored(aboutIgnored(policy, draft), ignoredBecause[admission.reason]);
   return null;
+}
+
+/** As people read it in the log of the account. */
+const ignoredBecause: Readonly<Record<Extract<AccessDecision, { verdict: "ignore" }>["reason"], string>> = {
+  no_identity: "the platform does not say who wrote it",
+  blocked: "the person is blocked",
+  direct_disabled: 'the account has dm_policy = "disabled"',
+  stranger: "the person is neither listed nor admitted",
+  group_not_listed: "`groups` does not list the group",
+  not_addressed: "it does not mention the agent, and require_mention is true",
+};
+
+const pairingBecause = {
+  created: "the person is unknown and received a pairing code",
+  pending: "the person is unknown and already has a pairing code",
+  full: "the person is unknown, and too many pairing codes are open",
+} as const;
+
+function aboutIgnored({ channel, account }: AccessPolicy, draft: InboundDraft): IgnoredMessage {
+  const { contact, conversation, group = conversation, direct } = draft;
+  return { channel, account, ...(direct ? {} : { group }), by: contact.id };
 }
 
 /** A person who may write. */
@@ -69,9 +90,10 @@ async function paired({ bus }: Pick<DoorwayDeps, "bus">, { channel, account }: A
 
 async function offerPairing(
   { bus, events, settings }: DoorwayDeps,
-  { channel, account }: AccessPolicy,
+  policy: AccessPolicy,
   draft: InboundDraft,
 ): Promise<void> {
+  const { channel, account } = policy;
   const code = newPairingCode();
   const minutes = settings.permissions.pairing_minutes;
   const ttlMs = minutes * 60_000;
@@ -87,5 +109,5 @@ async function offerPairing(
     // Without the code: the person proves with it that the account is theirs.
     toOwner: { text: accessRequestText(draft, channel, account), expiresInMs: ttlMs },
   });
-  events.inbound(channel, "ignored", `pairing_${status}`);
+  events.ignored(aboutIgnored(policy, draft), pairingBecause[status]);
 }
