@@ -272,6 +272,12 @@ describe("errors of the Signal daemon", () => {
       createSignal("main", nowhere).check?.(soon()) ?? assert.fail(),
       /could not be reached: ECONNREFUSED/,
     );
+    const started = { ...nowhere, start_daemon: true, data_dir: "/x" };
+    assert.equal(
+      await createSignal("main", started).check?.(soon()),
+      null,
+      "the daemon does not run before it is added",
+    );
   });
 
   test("in the settings are refused", () => {

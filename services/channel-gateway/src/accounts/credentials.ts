@@ -20,8 +20,9 @@ export async function checkCredentials(
   if (adapter.check === undefined) return;
   for (let failures = 1; !signal.aborted; failures += 1) {
     try {
-      const { as } = await adapter.check(within(signal, checkWithinMs));
-      return host.report({ state: "connected", as });
+      const found = await adapter.check(within(signal, checkWithinMs));
+      if (found !== null) host.report({ state: "connected", as: found.as });
+      return;
     } catch (error) {
       if (signal.aborted) return;
       failed(error);

@@ -111,12 +111,12 @@ function checkProfile(settings: ParleySettings, { profile }: PeoplePolicy): void
     throw invalid(`profile: there is no profile "${profile}"; known: ${known.join(", ")}`);
 }
 
-/** Returns the account's own name; null when the channel has no check. */
+/** Returns the account's own name; null when there is nothing to check before it is connected. */
 async function verify(adapter: ChannelAdapter): Promise<string | null> {
   if (adapter.check === undefined) return null;
   const signal = AbortSignal.timeout(verifyMs);
   try {
-    return (await adapter.check(signal)).as;
+    return (await adapter.check(signal))?.as ?? null;
   } catch (error) {
     const reason = signal.aborted ? `the platform did not answer within ${verifyMs / 1_000} s` : errorMessage(error);
     throw new OperationError("account_rejected", reason);

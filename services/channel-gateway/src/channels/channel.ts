@@ -213,8 +213,11 @@ export interface ChannelAdapter {
    * few times; the error message contains no secret. Required for adapters whose files have a `handle`.
    */
   fetchFile?(handle: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large">;
-  /** Checks the credentials. Rejects with a readable reason; the message contains no secret. */
-  check?(signal: AbortSignal): Promise<{ as: string }>;
+  /**
+   * Checks the credentials; null: only the connection can show whether they are right. Rejects with a readable reason; the message contains
+   * no secret.
+   */
+  check?(signal: AbortSignal): Promise<{ as: string } | null>;
   /** The longest text of the next message to this address when it is shorter than in the entry, in the entry's unit. */
   maxLength?(address: ReplyAddress): number;
   /** Sends one message. Never throws because of a response of the platform; `signal` aborts after the gateway's send timeout. */

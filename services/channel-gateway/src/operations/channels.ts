@@ -97,7 +97,8 @@ export const channelOperations = [
     try {
       deps.channels.require(account);
       const found = await deps.channels.check(account, AbortSignal.timeout(testMs));
-      if (found === null) return { ok: true, text: "this channel has no test; see the state of the account" };
+      if (found === null)
+        return { ok: true, text: "there is nothing to test without the connection; see the state of the account" };
       return { ok: true, text: `the credentials are valid: ${found.as}` };
     } catch (error) {
       if (error instanceof OperationError && error.code === "no_such_account") throw error;

@@ -67,7 +67,7 @@ export interface ChannelDirectory {
   require(account: AccountRef): void;
   /** The account has connections of its own, each held by one gateway. */
   hasConnection(account: AccountRef): boolean;
-  /** The account's own name on its platform; null: the channel has no check. Rejects with a readable reason. */
+  /** The account's own name on its platform; null: there is no check, or none without its connection. Rejects with a readable reason. */
   check(account: AccountRef, signal: AbortSignal): Promise<{ as: string } | null>;
   /** Adds or replaces an account on all replicas; on this one it runs when the promise resolves. Throws OperationError. */
   add(account: NewAccount, by: string): Promise<{ as: string | null; replaced: boolean }>;

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { ChannelAdapter } from "../channel.ts";
 import { DownloadFailedError } from "../download.ts";
 import { AccountSettingsError, isLoopback } from "../settings-check.ts";
+import { isReady } from "./daemon.ts";
 import { maxAttachmentBytes, type FileHandle } from "./parse.ts";
 import { receive, requireAccount } from "./receive.ts";
 import { createCall } from "./rpc.ts";
@@ -35,6 +36,8 @@ export function createSignal(
     ownedConnection: true,
     connect: (host, lease) => receive({ account, settings, call, silenceMs }, host, lease),
     async check(signal) {
+      // Only the gateway that holds the lease starts the daemon, so there is none before the account is added.
+      if (settings.start_daemon && !(await isReady(settings.daemon_url, signal))) return null;
       await requireAccount(call, settings.number, signal);
       return { as: settings.number };
     },

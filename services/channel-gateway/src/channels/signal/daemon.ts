@@ -44,7 +44,7 @@ class DaemonError extends Error {
 }
 
 /** Whether a daemon answers at this address. Never rejects. */
-async function isReady(daemonUrl: string, signal: AbortSignal): Promise<boolean> {
+export async function isReady(daemonUrl: string, signal: AbortSignal): Promise<boolean> {
   try {
     const withinMs = AbortSignal.any([signal, AbortSignal.timeout(checkWithinMs)]);
     const response = await fetch(endpoint(daemonUrl, "check"), { redirect: "error", signal: withinMs });
