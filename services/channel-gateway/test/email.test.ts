@@ -118,6 +118,15 @@ describe("e-mail over LMTP", () => {
     await hosts[1].untilAccepted(1);
   });
 
+  test("rejects when another program has the port", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const adapter = create({ lmtp_port: (other.address() as AddressInfo).port });
+    await assert.rejects(adapter.listen?.(new TestHost(), soon()) ?? assert.fail(), { code: "EADDRINUSE" });
+    // A rejection that nobody handles would end the gateway; here it fails the test.
+    await new Promise((resolve) => other.close(resolve));
+  });
+
   test("answers in the thread with text, HTML and files in one mail that says it is automatic", async () => {
     const host = new TestHost();
     const before = peer.mails("ann").length;

@@ -73,6 +73,8 @@ export class LmtpListener {
     // Errors of single connections, such as one that was cut.
     server.on("error", (error: Error) => this.#host.log.warn({ reason: error.message }, "LMTP connection failed"));
     const closed = once(server.server, "close");
+    // It rejects too when the port cannot be used, before anybody waits for it.
+    closed.catch(() => undefined);
     // Replicas on one machine share the port.
     server.listen({ host, port, reusePort: process.platform === "linux" });
     try {
