@@ -58,6 +58,10 @@ before(async () => {
     steps,
     /1\. Set the secret.*\n2\. Restart Parley.*\n3\. Open \*Settings > Webhooks[\s\S]*parley webhooks test repo/,
   );
+  assert.match(
+    await addWebhook("errors", "--from", "sentry"),
+    /Webhook URL: [\s\S]*\*Client Secret\*[\s\S]*Set the secret where the gateway runs[\s\S]*Restart Parley/,
+  );
   await addWebhook("alerts", "--from", "alertmanager", "--target", "new", "--reply-to", "telegram:main:42");
   cluster = await startTestCluster(cleanup, {
     processes: [],
@@ -124,7 +128,7 @@ test("lists webhooks, and names what is wrong with a delivery, a name or a missi
   };
   assert.deepEqual(
     webhooks.map(({ id }) => id),
-    ["repo", "alerts"],
+    ["repo", "errors", "alerts"],
   );
   assert.equal((await parley("webhooks", "test", "alerts")).code, 0);
   const right = secrets["PARLEY_CHANNEL_HOOK_ALERTS"] ?? "";
@@ -142,6 +146,10 @@ test("lists webhooks, and names what is wrong with a delivery, a name or a missi
   assert.match(
     (await parley("webhooks", "add", "x", "--reply-to", "telegram")).stderr,
     /<channel>:<account>:<conversation>/,
+  );
+  assert.match(
+    (await parley("webhooks", "add", "x", "--reply-to", "telegraph:main:42")).stderr,
+    /there is no channel "telegraph"/,
   );
   assert.match((await parley("webhooks", "add", "Not a name")).stderr, /webhooks/);
   assert.ok(!readFileSync(file, "utf8").includes("Not a name"));

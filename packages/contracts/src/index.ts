@@ -222,7 +222,7 @@ export {
   type ProfileSettings,
   type ToolExecution,
 } from "./settings/agent.ts";
-export { accountsOf, hasAccount } from "./settings/accounts.ts";
+export { accountsOf } from "./settings/accounts.ts";
 export { accountName, type WebhookAccount } from "./settings/channels.ts";
 export { webhookSchemes, webhookSigners, type WebhookScheme, type WebhookSigner } from "./webhooks.ts";
 export {

@@ -91,7 +91,7 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
     setUp: [
       "Open *Settings > Custom Integrations > Create New Integration > Internal Integration*.",
       "Webhook URL: <url>. Enable *Alert Rule Action*, and the webhooks that you want.",
-      "Save, and set the secret of this webhook to the integration's *Client Secret*: Sentry chooses it.",
+      "Save, and copy the integration's *Client Secret*: Sentry chooses the secret of this webhook.",
     ],
   },
   alertmanager: {

@@ -32,6 +32,10 @@ secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "simple"
 format = "text"
 reply_to = { channel = "telegram", account = "main", conversation = "42" }
+[webhooks.added]
+secret_env = "PARLEY_CHANNEL_HOOK"
+signer = "simple"
+reply_to = { channel = "telegram", account = "added", conversation = "42" }
 [webhooks.each]
 secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "github"
@@ -197,14 +201,24 @@ test("refuses invalid deliveries with a reason, stores nothing, and accepts late
   assert.equal((await deliver("build", "fine", parleyHeaders("fine"))).status, 202);
 });
 
-test("disables a hook without a secret and refuses one whose reply_to account is not configured", () => {
+test("disables a hook without a secret", () => {
   assert.equal(webhooksOf(settings, new Map()).get("build")?.secret, null);
   const [first] = disabledWebhooks(settings, new Map());
   assert.equal(first?.name, "hook:build");
   assert.match(first?.reason ?? "", /\[webhooks\.build\].*PARLEY_CHANNEL_HOOK/);
-  const wrong = parseSettings(
-    '[webhooks.x]\nsecret_env = "PARLEY_CHANNEL_HOOK"\nreply_to = { channel = "telegram", account = "gone", conversation = "1" }',
-    "parley.toml",
-  );
-  assert.throws(() => webhooksOf(wrong, secrets), /\[channels\.telegram\.gone\] is not configured/);
+});
+
+test("refuses deliveries until the account of reply_to exists, and answers there when it was added", async () => {
+  const send = (body: string) =>
+    deliver("added", body, signWebhook(webhookSchemes.simple, hookSecret, { id: body, body, atMs: Date.now() }));
+  const refused = await send("first");
+  assert.deepEqual([refused.status, refused.error?.code], [503, "hook_disabled"]);
+  assert.match(refused.error?.message ?? "", /reply_to: account telegram:added is not configured; add it with/);
+  const account = { channel: "telegram", account: "added", unverified: true };
+  const variables = { token_env: "PARLEY_CHANNEL_TELEGRAM", api_root: telegram.url };
+  const added = await gateway.call("/api/channels", { body: { ...account, settings: variables } });
+  assert.equal(added.status, 200, await added.text());
+  const count = telegram.sent.length;
+  assert.equal((await send("second")).status, 202);
+  assert.match((await telegram.untilSent(count + 1)).at(-1)?.text ?? "", /second/);
 });

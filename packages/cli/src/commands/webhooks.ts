@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 
 import { ConfigError, parseSettings } from "@parley/chassis/settings";
 import {
+  channelNamed,
   errorMessage,
   exampleAddress,
   webhookSchemes,
@@ -39,6 +40,12 @@ function newSecret(signer: WebhookSigner): string | null {
 function replyAddress(given: string | undefined) {
   if (given === undefined) return undefined;
   const [channel = "", account = "", ...conversation] = given.split(":");
+  if (channelNamed(channel) === undefined) {
+    throw new UsageError(
+      `--reply-to: there is no channel "${channel}".`,
+      `It has the form <channel>:<account>:<conversation>, for example ${exampleAddress}`,
+    );
+  }
   if (channel === "" || account === "" || conversation.length === 0) {
     throw new UsageError(
       "--reply-to has the form <channel>:<account>:<conversation>.",
@@ -79,13 +86,16 @@ async function add({ values, positionals, io }: Call): Promise<number> {
     printJson(io, { file, id, secretEnv: variable, secret, path: `/hooks/${id}` });
     return exitCodes.ok;
   }
-  const shown = secret ?? "<the secret that the sender shows>";
   const fill = (step: string) =>
-    step.replaceAll("<url>", `https://<your host>/hooks/${id}`).replaceAll("<secret>", "the secret");
-  const steps = [
-    `Set the secret where the gateway runs: export ${variable}='${shown}'`,
+    step.replaceAll("<url>", `https://<your host>/hooks/${id}`).replaceAll("<secret>", secret ?? "its secret");
+  const atSender = webhookSchemes[signer].setUp.map(fill);
+  const here = [
+    `Set the secret where the gateway runs: export ${variable}='${secret ?? "<the secret that the sender shows>"}'`,
     "Restart Parley, so that it reads the settings.",
-    ...webhookSchemes[signer].setUp.map(fill),
+  ];
+  // A sender that chooses the secret comes first: without it there is nothing to set.
+  const steps = [
+    ...(secret === null ? [...atSender, ...here] : [...here, ...atSender]),
     asTyped(`Send a test delivery: parley webhooks test ${id}`),
   ];
   print(io, `Added [webhooks.${id}] to ${file}. What is left to do:\n`);

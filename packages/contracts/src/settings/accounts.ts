@@ -7,10 +7,3 @@ export function accountsOf({ channels }: Pick<ParleySettings, "channels">): stri
     .flatMap(([channel, accounts]) => Object.keys(accounts).map((account) => `${channel}:${account}`))
     .toSorted();
 }
-
-export function hasAccount(
-  settings: Pick<ParleySettings, "channels">,
-  { channel, account }: { channel: string; account: string },
-): boolean {
-  return accountsOf(settings).includes(`${channel}:${account}`);
-}

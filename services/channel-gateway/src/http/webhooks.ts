@@ -1,7 +1,6 @@
 // Webhooks: a signed body becomes a message in the hook's own session, or in the owner's thread. The response 202 is sent only after the store's commit; a
 // redelivery is the same message.
-import { ConfigError } from "@parley/chassis";
-import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
+import { ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
 import { oneLine } from "@parley/kit";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
@@ -9,6 +8,7 @@ import type { Disabled } from "../delivery/account-states.ts";
 import { joinsMain } from "../ingress/route.ts";
 import { MessageTooLargeError, type AuthorizedInput } from "../ingress/authorized-input.ts";
 import type { StoredMessage } from "../live/follow-turn.ts";
+import { OperationError } from "../operations/operation.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
@@ -68,6 +68,7 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
           deps.events.hook(id, "refused", verdict.reason);
           throw new HttpError(401, "bad_signature", verdict.reason);
         }
+        requireReplyAccount(deps, id, hook.settings);
         const body = rawBody.toString("utf8");
         const texts = [messageText(hook.settings, body, header), body];
         const kept = await keepDelivery(deps, id, hook.settings, verdict, texts);
@@ -77,6 +78,21 @@ export function webhookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: 
       },
     });
   });
+}
+
+/**
+ * Throws when `reply_to` names an account that does not exist: the answer would wait for nobody. Accounts may be added at any time, so the
+ * start does not check it. An account that is disabled may come back, so its answers wait.
+ */
+function requireReplyAccount({ directory }: HttpDeps, id: string, { reply_to: address }: WebhookAccount): void {
+  if (address === undefined) return;
+  try {
+    directory.require(address);
+  } catch (error) {
+    if (!(error instanceof OperationError)) throw error;
+    if (error.code !== "no_such_account") return;
+    throw new HttpError(503, "hook_disabled", `the hook "${id}" is disabled: reply_to: ${error.message}`);
+  }
 }
 
 /** Stores the first of the texts that is not too large. */
@@ -149,16 +165,10 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** Returns the configured hooks with their secrets. Throws ConfigError when `reply_to` names an account that is not configured. */
+/** Returns the configured hooks with their secrets. */
 export function webhooksOf(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Map<string, Hook> {
   const hooks = new Map<string, Hook>();
   for (const [id, hook] of Object.entries(settings.webhooks)) {
-    const { reply_to: address } = hook;
-    if (address !== undefined && !hasAccount(settings, address)) {
-      throw new ConfigError(
-        `[webhooks.${id}] reply_to: [channels.${address.channel}.${address.account}] is not configured`,
-      );
-    }
     hooks.set(id, { settings: hook, secret: secrets.get(hook.secret_env) ?? null });
   }
   return hooks;
