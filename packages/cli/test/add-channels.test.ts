@@ -264,6 +264,24 @@ describe("an account added as its page says", () => {
   }
 });
 
+test("keeps the stored secret of an account when nothing is entered", async () => {
+  await using stack = new AsyncDisposableStack();
+  const setUp = await setUps["telegram"]?.(stack);
+  assert.ok(setUp);
+  const [secret = ""] = setUp.secrets ?? [];
+  const given = ["--setting", `api_root=${String(setUp.settings["api_root"])}`, "--setting", "owners=42"];
+  const words = ["channels", "add", "telegram:kept", ...given];
+  const missing = await runParley(home, words, { input: "\n" });
+  assert.match(missing.stderr, /token_env is missing/);
+  assert.equal((await runParley(home, words, { input: `${secret}\n` })).code, 0);
+  const run = parleyOnTerminal(home, [...words, "--setting", "groups=-5"]);
+  await run.says(/\(token_env, not shown; empty: unchanged\): /);
+  run.write("\r");
+  await run.says(/telegram:kept is changed: @parley_bot/);
+  assert.equal((await run.outcome()).code, 0);
+  assert.equal((await runParley(home, ["channels", "remove", "telegram:kept"])).code, 0);
+});
+
 test("waits for the first message also while no gateway answers", async () => {
   await using stack = new AsyncDisposableStack();
   const setUp = await setUps["telegram"]?.(stack);

@@ -48,7 +48,7 @@ export const addChannelCommand: CommandSpec = {
     unverified: flag("add the account even if the platform does not confirm the credentials"),
   },
   details: `On a terminal it asks for the secrets. Otherwise it reads them from standard input, one a line, in the order of docs/channels.md.
-The gateway stores them in files that only it can read. A setting that ends in _env names an environment variable of the gateways
+The gateway stores them in files that only it can read. For an added account, an empty secret stays as it was. A setting that ends in _env names an environment variable of the gateways
 instead. The name is main unless you give another one.`,
   examples: [
     `parley channels add ${exampleChannel}`,
@@ -67,10 +67,13 @@ async function run({ values, positionals, io }: Call): Promise<number> {
   const secrets = Object.fromEntries(files.map(([name, file]) => [name, readFileSync(resolve(io.cwd, file), "utf8")]));
   const gateway = new Gateway(findTarget(values, io));
   // First, so that nobody answers questions for a cluster that does not run.
-  await gateway.run(api.channels);
+  const { accounts } = await gateway.run(api.channels);
+  const isChange = accounts.some(
+    (each) => each.channel === channel && each.account === account && each.origin === "added",
+  );
   if (canAsk(io)) for (const step of setUpSteps(entry, settings)) note(io, step);
   await askForSettings(entry, settings, io);
-  Object.assign(secrets, await askForSecrets(entry, settings, secrets, io));
+  Object.assign(secrets, await askForSecrets(entry, settings, secrets, { io, isChange }));
   const input = { channel, account, settings, secrets, unverified: values.has("unverified") };
   const added = await gateway.run(api.addChannel, input, addTimeoutMs).catch((error: unknown) => {
     throw isRefusal(error) ? new CliError(error.message, { fix: refusalFix(entry, input) }) : error;
@@ -136,12 +139,12 @@ async function askForSettings(entry: ChannelEntry, settings: Record<string, unkn
   }
 }
 
-/** The secrets that the account needs and that are neither given nor named as variables. */
+/** The secrets that the account needs and that are neither given nor named as variables. `isChange`: an empty one stays as it is. */
 async function askForSecrets(
   entry: ChannelEntry,
   settings: Readonly<Record<string, unknown>>,
   given: Readonly<Record<string, string>>,
-  io: Io,
+  { io, isChange }: { io: Io; isChange: boolean },
 ): Promise<Record<string, string>> {
   const missing = neededSecrets(entry, settings).filter(
     ({ setting, variable }) => variable === undefined && !(setting in given),
@@ -149,14 +152,15 @@ async function askForSecrets(
   if (missing.length === 0) return {};
   const lines = canAsk(io) ? null : (await readAll(io.stdin)).split(/\r?\n/);
   const found: Record<string, string> = {};
+  const remark = isChange ? ", not shown; empty: unchanged" : ", not shown";
   for (const [index, { setting, purpose }] of missing.entries()) {
     const value =
       (lines === null
-        ? await ask(io, `${questionText(setting, purpose, ", not shown")}: `, { hidden: true })
+        ? await ask(io, `${questionText(setting, purpose, remark)}: `, { hidden: true })
         : lines[index]
       )?.trim() ?? "";
-    if (value === "") throw new UsageError(`${setting} is missing: ${purpose}.`);
-    found[setting] = value;
+    if (value !== "") found[setting] = value;
+    else if (!isChange) throw new UsageError(`${setting} is missing: ${purpose}.`);
   }
   return found;
 }
