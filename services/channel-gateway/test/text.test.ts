@@ -276,6 +276,15 @@ test("keeps each fence of split Markdown closed", () => {
   }
 });
 
+test("keeps the lines of a paragraph on an HTML page, and adds none between blocks", () => {
+  const text = "a\n**b**\nc\n\n- d\n  e\n  - f\n\n> g\n> h\n\n```\ni\nj\n```\n\nk  \nl";
+  const [page = ""] = partsOf(source(4_000, "html"), text);
+  assert.equal(
+    page,
+    "<p>a<br />\n<strong>b</strong><br />\nc</p>\n<ul>\n<li>d<br />\ne\n<ul>\n<li>f</li>\n</ul>\n</li>\n</ul>\n<blockquote>\n<p>g<br />\nh</p>\n</blockquote>\n<pre><code>i\nj\n</code></pre>\n<p>k<br />\nl</p>",
+  );
+});
+
 test("renders HTML with headings, lists and tables, and no HTML of the model", () => {
   const [page = ""] = partsOf(source(4_000, "html"), "# T\n\n- a\n\n| x |\n|---|\n| 1 |\n\n<script>x</script>");
   assert.match(page, /<h1>T<\/h1>[^]*<li>a<\/li>[^]*<td>1<\/td>[^]*&lt;script&gt;/);

@@ -158,7 +158,16 @@ function rendered(markdown: string, { format }: SourceLimits): RenderedText {
     parseMarkdown(markdown) === null
       ? `<p>${render({ text: markdown, ranges: [] }, "inline_html").text}</p>`
       : picturesAsLinks(micromark(markdown, { extensions: [gfm()], htmlExtensions: [gfmHtml()] }));
-  return { text, plain: rich.text, ranges: rich.ranges };
+  return { text: withLineBreaks(text), plain: rich.text, ranges: rich.ranges };
+}
+
+const blockTag = String.raw`<\/?(?:p|h[1-6]|ul|ol|li|blockquote|pre|table|thead|tbody|tr|th|td|hr|br)\b[^>]*>`;
+const lineBreak = new RegExp(String.raw`(?<!${blockTag})\n(?!${blockTag}|$)`, "g");
+
+/** Lines of a paragraph stay lines, as on every other channel: the result of a command has one on each. */
+function withLineBreaks(page: string): string {
+  const pieces = page.split(/(<pre>[^]*?<\/pre>)/);
+  return pieces.map((piece, index) => (index % 2 === 1 ? piece : piece.replace(lineBreak, "<br />\n"))).join("");
 }
 
 /** A mail program loads pictures, and an address could carry private text. The only HTML tags in the page are those of the parser. */
