@@ -1,9 +1,10 @@
 // Slack in socket mode: messages, acknowledgements, reconnects and interactions.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { WireError } from "@parley/contracts";
+import { slackChannel, WireError } from "@parley/contracts";
 import { startSlackPeer, type SlackPeer } from "@parley/testing";
 import { AccountRejectedError } from "../src/channels/channel.ts";
+import { createSlack } from "../src/channels/slack/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { serveSlack, slackAdapter } from "./support/slack.ts";
 
@@ -205,6 +206,12 @@ describe("socket mode", { concurrency: true }, () => {
     const wrong = slackAdapter(peer, {}, "xoxb-wrong-token");
     await refused(wrong.connect?.(host, host.lease().lease), /the token is wrong \(invalid_auth\)/);
     await assert.rejects(wrong.check?.(AbortSignal.timeout(60_000)) ?? Promise.resolve(), AccountRejectedError);
+    const exchanged = { token: peer.tokens.bot, appToken: peer.tokens.bot, signingSecret: "" };
+    const account = slackChannel.settings.parse({ token_env: "PARLEY_CHANNEL_A", app_token_env: "PARLEY_CHANNEL_B" });
+    assert.throws(
+      () => createSlack("main", account, exchanged),
+      /the token in PARLEY_CHANNEL_B is not an app-level token, which begins with xapp-/,
+    );
     const adapter = slackAdapter(peer);
     assert.deepEqual(await adapter.check?.(AbortSignal.timeout(60_000)), { as: "@parley (Stand-in)" });
     const connected = adapter.connect?.(host, host.lease().lease);

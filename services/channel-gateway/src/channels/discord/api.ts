@@ -103,5 +103,5 @@ function routeOf(method: string, path: string): string | null {
 
 /** The result of a call without which there is no connection. Throws as `resultOf`. */
 export function required<Result>(answer: Answer<Result>): Result {
-  return resultOf(answer, "Discord", ": reset it in the Developer Portal under Bot and set the variable again");
+  return resultOf(answer, "Discord", ": reset it in the Developer Portal under Bot and enter the new one");
 }

@@ -115,7 +115,7 @@ export async function runSocket(options: SocketOptions): Promise<ConnectionEnd> 
 /** What to do after Discord closed the connection: https://discord.com/developers/docs/topics/opcodes-and-status-codes */
 function endOf(code: number): ConnectionEnd {
   const rejected: Record<number, string> = {
-    4004: "the token is refused (4004): reset it in the Developer Portal under Bot and set the variable again",
+    4004: "the token is refused (4004): reset it in the Developer Portal under Bot and enter the new one",
     4010: "the shard is invalid (4010)",
     4011: "the bot is in too many servers for its connections (4011): raise shards",
     4012: "this version of the gateway is no longer supported (4012): update Parley",

@@ -32,8 +32,9 @@ export function createSlack(account: string, settings: SlackAccount, secrets: Sl
   if (!/^xoxb-\S+$/.test(secrets.token)) {
     refuse(`the token in ${settings.token_env} is not a bot token, which begins with xoxb-.`);
   }
+  if (mode === "socket" && secrets.appToken === "") refuse('mode = "socket" requires app_token_env.');
   if (mode === "socket" && !/^xapp-\S+$/.test(secrets.appToken)) {
-    refuse('mode = "socket" requires app_token_env (begins with xapp-).');
+    refuse(`the token in ${settings.app_token_env} is not an app-level token, which begins with xapp-.`);
   }
   if (mode === "events" && secrets.signingSecret === "") refuse('mode = "events" requires signing_secret_env.');
   const api = { apiRoot, token: secrets.token };
