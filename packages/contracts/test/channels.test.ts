@@ -67,3 +67,47 @@ test("requires a secret that depends on another setting only when it has the val
   assert.equal(needed({ [setting]: value }), true);
   assert.equal(needed({}), false);
 });
+
+test("explains a wrong value of a setting without its pattern", () => {
+  for (const entry of channelEntries) {
+    const { required, optional } = settingNamesOf(entry);
+    const wrong = Object.fromEntries([...required, ...optional].map((name) => [name, "?!"]));
+    const { error } = entry.settings.safeParse(wrong);
+    const shown = (error?.issues ?? []).map(({ path, message }) => `${entry.name} ${path.join(".")}: ${message}`);
+    assert.ok(shown.length > 0, entry.name);
+    assert.deepEqual(
+      shown.filter((line) => line.includes("pattern")),
+      [],
+    );
+  }
+});
+
+test("the manifest of docs/channels/slack.md has the scopes of its events, and docs/channels.md explains its scopes", () => {
+  const page = readFileSync(new URL("../../../docs/channels/slack.md", import.meta.url), "utf8");
+  const { oauth_config: oauth, settings } = JSON.parse(/```json\n(\{[^]*?\n\})\n```/.exec(page)?.[1] ?? "null") as {
+    oauth_config: { scopes: { bot: string[] } };
+    settings: { event_subscriptions: { bot_events: string[] } };
+  };
+  // https://docs.slack.dev/reference/events: `member_joined_channel` comes only from kinds of channels whose scope the app has.
+  const scopesOf: Record<string, string[]> = {
+    app_mention: ["app_mentions:read"],
+    member_joined_channel: ["channels:read", "groups:read"],
+    "message.channels": ["channels:history"],
+    "message.groups": ["groups:history"],
+    "message.im": ["im:history"],
+    "message.mpim": ["mpim:history"],
+    reaction_added: ["reactions:read"],
+    reaction_removed: ["reactions:read"],
+  };
+  const needed = settings.event_subscriptions.bot_events.flatMap((event) => scopesOf[event] ?? [`scope of ${event}`]);
+  const { bot } = oauth.scopes;
+  assert.deepEqual(
+    needed.filter((scope) => !bot.includes(scope)),
+    [],
+  );
+  const explained = channelNamed("slack")?.permissions.join(" ") ?? "";
+  assert.deepEqual(
+    bot.filter((scope) => !explained.includes(`\`${scope}\``)),
+    [],
+  );
+});

@@ -14,7 +14,7 @@ npx parley channels add slack --setting groups=C0123456789 --setting require_men
 
 - A secret that you enter is a file with mode 0600 in the folder \`PARLEY_SECRETS_DIR\` of the gateways, with the name of its variable; \`npm start\` sets the folder to \`secrets\` in the data folder. Gateways on several machines need a shared folder or volume. Without the folder, put the secret in an environment variable of the gateways and name it: \`--setting token_env=PARLEY_CHANNEL_…\`.
 - Settings of added accounts are in the database, and every gateway starts them within 5 s.
-- \`npx parley channels add\` with the name of an added account changes it: repeat all settings that differ from the defaults. A secret that you do not enter again stays.
+- \`npx parley channels add\` with the name of an added account changes it: repeat all settings that differ from the defaults, and leave a secret empty to keep it.
 - \`npx parley channels remove\` ends the connection of an added account, deletes its stored secrets and drops its waiting texts.
 - In a script, the secrets are read from files (\`--secret-file token_env=token.txt\`) or from standard input, one a line. Over HTTP: \`POST /api/channels\`.
 
@@ -32,4 +32,4 @@ owners = ["123456789"]
 PARLEY_CHANNEL_TELEGRAM=… npm start
 \`\`\`
 
-\`npx parley config check\` reports mistakes and missing variables. A change needs a restart. If an added account and a table have the same name, the table applies. A webhook's \`reply_to\` can name only an account in \`parley.toml\`.`;
+\`npx parley config check\` reports mistakes and missing variables. A change needs a restart. If an added account and a table have the same name, the table applies.`;

@@ -35,13 +35,13 @@ export const discordChannel = channelEntry({
     "Open https://discord.com/developers/applications, choose *New Application* and give it a name.",
     "Under *Bot*, choose *Reset Token* and copy the token, which is shown once: the secret for `token_env`.",
     "Only for `require_mention = false` or `group_context = true`: under *Bot*, switch on *Message Content Intent*.",
-    "Under *Installation*, choose *Guild Install* with the scopes `bot` and `applications.commands` and the permissions below, open the install link and add the bot to your server. A direct conversation with the bot is possible as soon as you share a server with it.",
-    "Only for channels of the server: in your own Discord settings under *Advanced*, switch on *Developer Mode*. A right click on a person, channel or server then offers *Copy ID*.",
+    "Under *Installation*, choose *Guild Install* with the scopes `bot` and `applications.commands` and the permissions *View Channels*, *Send Messages*, *Send Messages in Threads*, *Attach Files*, *Read Message History* and *Add Reactions*, open the install link and add the bot to your server. A direct conversation with the bot is possible as soon as you share a server with it.",
+    "Only for channels of the server: in your own Discord settings under *Advanced*, switch on *Developer Mode*. A right click on a person or channel then offers *Copy User ID* or *Copy Channel ID*.",
     "List the ids of these channels, not of the server, in `groups`. Threads belong to their channel. With your own id in `owners` you need no pairing code.",
     "Write to the bot in a direct conversation, or mention it in a channel.",
   ],
   permissions: [
-    "*View Channels*, *Send Messages*, *Send Messages in Threads*, *Attach Files*, *Read Message History* and *Add Reactions* in each channel of `groups`.",
+    "The permissions of step 4, in each channel of `groups`.",
     "The privileged *Message Content Intent*, only for `require_mention = false` or `group_context = true`.",
   ],
 });

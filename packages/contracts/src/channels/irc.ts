@@ -10,7 +10,12 @@ export const ircChannel = channelEntry({
     host: z.string(),
     port: z.number().int().min(1).max(65_535).default(6697),
     tls: z.boolean().default(true),
-    nick: z.string().regex(/^[A-Za-z[\]\\`_^{|}][A-Za-z0-9[\]\\`_^{|}-]{0,29}$/),
+    nick: z
+      .string()
+      .regex(
+        /^[A-Za-z[\]\\`_^{|}][A-Za-z0-9[\]\\`_^{|}-]{0,29}$/,
+        "must be a nick: up to 30 letters, digits and some signs, such as my-parley, not beginning with a digit",
+      ),
     password_env: secretVariable.optional(),
   }),
   secrets: [{ setting: "password_env", purpose: "the password of the nick's services account (SASL PLAIN)" }],

@@ -18,7 +18,7 @@ export const whatsappChannel = channelEntry({
     /** The approved template for answers after the 24-hour window has ended. Omitted: such an answer is not sent. */
     template: z
       .string()
-      .regex(/^[a-z0-9_]{1,512}$/)
+      .regex(/^[a-z0-9_]{1,512}$/, "must be the name of a template: small letters, digits and _")
       .optional(),
     /** The language of the template, as in WhatsApp Manager. */
     template_language: z.string().default("en_US"),
