@@ -20,6 +20,8 @@ function conversation(
 ) {
   const sent: ClientFrame[] = [];
   const events: SessionEvent[] = [];
+  /** Turns in the order in which they took a message of ours or had an event. */
+  const order: string[] = [];
   const talk = new Conversation(
     {
       conversation: "cli",
@@ -30,7 +32,11 @@ function conversation(
       pause: async () => undefined,
     },
     {
-      event: (_session, event) => events.push(event),
+      event: (_session, event) => {
+        events.push(event);
+        order.push(`${event.type} ${event.type === "message" ? "" : event.turnId}`);
+      },
+      taken: (_id, turnId) => order.push(`taken ${turnId}`),
       frame: () => undefined,
       connected: () => undefined,
       disconnected: () => undefined,
@@ -47,7 +53,7 @@ function conversation(
   const accept = (messageId: string, duplicate = false): void => {
     frame({ type: "accepted", id: messages().at(-1)?.id ?? "", messageId, sessionId: main, duplicate });
   };
-  return { talk, sent, events, frame, event, messages, subscribed, accept };
+  return { talk, sent, events, order, frame, event, messages, subscribed, accept };
 }
 
 const begun = (turnId: string, ...inboxIds: string[]): SessionEvent => ({
@@ -242,6 +248,29 @@ test("matches a message that joins a running turn with that turn", async () => {
   chat.event(done("t1", 9, "both"));
   assert.deepEqual((await first).text, "both");
   assert.deepEqual((await second).text, "both");
+});
+
+test("takes a message of the next turn after the end of the running one", async () => {
+  const { talk, order, event, subscribed, accept } = conversation((id) => stateOf(id === "m2" ? "second" : "first"));
+  talk.up();
+  subscribed();
+  void talk.say("one");
+  accept("m1");
+  event(begun("first", "m1"));
+  const next = talk.say("two");
+  accept("m2");
+  event(done("first", 8));
+  event(begun("second", "m2"));
+  event(done("second", 9));
+  await next;
+  assert.deepEqual(order, [
+    "taken first",
+    "turn.started first",
+    "turn.finished first",
+    "taken second",
+    "turn.started second",
+    "turn.finished second",
+  ]);
 });
 
 test("settles the answer to a question with its turn when the event of the resumed turn was lost", async () => {

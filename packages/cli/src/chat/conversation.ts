@@ -230,13 +230,13 @@ export class Conversation implements LinkListener {
     if (this.#sent.hasWaiting && event.state === "cancelled") void this.#refreshAll();
   }
 
-  /** It is unknown which messages this turn answers: look up the messages that have no turn yet. */
+  /** It is unknown which messages this turn answers: look up those without a turn. Those of a later turn wait for its events. */
   async #findOwner(turnId: string): Promise<void> {
     if (!this.#turns.isKnown(turnId)) this.#turns.markForeign(turnId);
     for (const message of this.#sent.all()) {
       if (message.messageId === null || message.turnId !== null) continue;
       const state = await this.#stateOf(message.messageId);
-      if (state.turn !== null) this.#turns.claim(state.turn.turnId, [message.messageId]);
+      if (state.turn?.turnId === turnId) this.#turns.claim(turnId, [message.messageId]);
     }
   }
 
