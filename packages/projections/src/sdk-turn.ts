@@ -15,6 +15,9 @@ interface Call {
   answered: boolean;
 }
 
+/** How the refusal of an unknown tool begins, which is no denial. Must match agent-core's toolbox. */
+const unknownToolText = "Tool not found: ";
+
 /** The content of a missing result, because every call must have one. */
 const noResult = "The turn ended before this call returned a result.";
 
@@ -103,6 +106,8 @@ export class SdkTurn {
       ends.push(...this.finished(part.id, atMs, null));
       call.answered = true;
       blocks.push({ type: "tool_result", tool_use_id: part.id, content: part.content, is_error: part.isError });
+      // The live event of the denial may have been lost.
+      if (part.refused === true && !part.content.startsWith(unknownToolText)) this.denied(part.id, call.tool);
       const task = this.tasks.get(part.id);
       this.tasks.delete(part.id);
       if (task === undefined) continue;

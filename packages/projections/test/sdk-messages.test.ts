@@ -460,3 +460,30 @@ test("reports retries, compactions and sub-agents in the SDK's words", () => {
     ["manual", "demand"],
   ]);
 });
+
+test("lists a denied call in the result when its live event was lost, and no call of an unknown tool", () => {
+  const call = (id: string) => ({ type: "tool_call" as const, id, name: "exec", input: "{}" });
+  const refused = (id: string, content: string) =>
+    ({ type: "tool_result", id, name: "exec", content, isError: true, refused: true }) as const;
+  const about = { turnId: "t", model: "m", createdAt: "" };
+  const messages = stream([
+    { type: "message", seq: 1, message: { seq: 1, role: "assistant", parts: [call("a"), call("b")], ...about } },
+    {
+      type: "message",
+      seq: 2,
+      message: {
+        seq: 2,
+        role: "tool",
+        parts: [refused("a", "Not allowed"), refused("b", "Tool not found: x.")],
+        ...about,
+      },
+    },
+    end,
+  ]);
+  const result = messages.at(-1);
+  assert.ok(result?.type === "result");
+  assert.deepEqual(
+    result.permission_denials.map(({ tool_use_id }) => tool_use_id),
+    ["a"],
+  );
+});
