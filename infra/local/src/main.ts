@@ -28,21 +28,21 @@ async function main(): Promise<number> {
   }
   const requests = countStopRequests();
   if (options.detach) return startInBackground(options, requests);
-  return options.once === null ? stayUp(options, requests) : answerOnce(options, options.once, requests);
+  return options.once === null ? runUntilStopped(options, requests) : answerOnce(options, options.once, requests);
 }
 
-/** Starts a process of its own that runs the cluster, and returns when that is ready. The questions are asked here. */
+/** Starts a separate process that runs the cluster, and returns when the cluster is ready. The set-up runs in this process. */
 async function startInBackground(options: StartOptions, requests: StopRequests): Promise<number> {
-  const withQuestions = await askFirst(options, requests);
+  const wasOffered = await offerSetUp(options, requests);
   await startDetached(options.home, process.argv.slice(2), requests);
-  if (withQuestions) await connectChannel(options.home, requests.first);
+  if (wasOffered) await connectChannel(options.home, requests.first);
   print("Parley runs in the background. Talk to it: npx parley chat");
   print("Stop it: npx parley down");
   return 0;
 }
 
 /** Offers the set-up on a terminal while no model is configured; false if it was not offered. */
-async function askFirst(options: StartOptions, requests: StopRequests): Promise<boolean> {
+async function offerSetUp(options: StartOptions, requests: StopRequests): Promise<boolean> {
   if (!isOnTerminal() || !needsOnboarding(options.home, settingsOf(options))) return false;
   requests.ignoreInterrupts = true; // the questions handle Ctrl-C
   await onboard(options.home, requests.first);
@@ -54,7 +54,7 @@ function isOnTerminal(): boolean {
   return process.stdin.isTTY && process.stdout.isTTY;
 }
 
-/** Answers one message, with the cluster that runs on this home or with a temporary one. */
+/** Answers one message, with the cluster that uses this data folder or, if none runs, with a temporary one. */
 async function answerOnce(options: StartOptions, text: string, requests: StopRequests): Promise<number> {
   const running = readRunningState(options.home);
   if (running !== null) {
@@ -71,17 +71,17 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
     process.stdout.write(`${await ask(cluster.httpUrl, cluster.token, text, requests.first)}\n`);
     return 0;
   } finally {
-    await end(cluster, requests);
+    await stopCluster(cluster, requests);
   }
 }
 
 /** Starts the cluster, opens the chat on a terminal, and runs until a stop request. */
-async function stayUp(options: StartOptions, requests: StopRequests): Promise<number> {
+async function runUntilStopped(options: StartOptions, requests: StopRequests): Promise<number> {
   const withChat = options.chat && isOnTerminal();
-  const withQuestions = withChat && (await askFirst(options, requests));
+  const wasOffered = withChat && (await offerSetUp(options, requests));
   const begun = performance.now();
   let opened: TerminalChat | null = null;
-  // The chat owns the screen while it is open.
+  // Only the chat may write to the terminal while it is open.
   const warn = (line: string) => (opened === null ? print(line) : opened.warn(line));
   const cluster = await start(options, requests, {
     httpPort: options.httpPort,
@@ -91,7 +91,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
     ...(withChat || isDetached ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
   print(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
-  introduce(cluster, await consoleLink(cluster));
+  printIntroduction(cluster, await consoleLink(cluster));
   const states = await channelStates(cluster);
   for (const line of [...channelLines(states), ...rehearsalWarning(cluster.model, states)]) print(line);
   sendToTerminal({ ready: true });
@@ -100,16 +100,16 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
     let keepsRunning = true;
     if (withChat) {
       requests.ignoreInterrupts = true; // the questions and the chat handle Ctrl-C while they are open
-      if (withQuestions) await connectChannel(cluster.home, requests.first);
+      if (wasOffered) await connectChannel(cluster.home, requests.first);
       opened = chat(cluster.home, requests.first);
       keepsRunning = (await opened.ended).keepsCluster;
       opened = null;
       requests.ignoreInterrupts = false;
-      if (keepsRunning) print("The cluster goes on until Ctrl-C. Open the chat in another terminal: npx parley chat");
+      if (keepsRunning) print("The cluster runs until Ctrl-C. Open the chat in another terminal: npx parley chat");
     }
     if (keepsRunning && !requests.first.aborted) await onceEvent(requests.first, "abort");
   } finally {
-    await end(cluster, requests);
+    await stopCluster(cluster, requests);
   }
   return 0;
 }
@@ -119,24 +119,24 @@ function settingsOf({ settings }: StartOptions): Environment {
   return { ...process.env, ...flagsAsVariable(settings) };
 }
 
-type Extras = Pick<Parameters<typeof up>[0], "print" | "warn" | "onServiceLine" | "httpPort">;
+type OutputOptions = Pick<Parameters<typeof up>[0], "print" | "warn" | "onServiceLine" | "httpPort">;
 
-async function start(options: StartOptions, requests: StopRequests, extras: Extras): Promise<Cluster> {
+async function start(options: StartOptions, requests: StopRequests, output: OutputOptions): Promise<Cluster> {
   const { home, replicas } = options;
   const environment = settingsOf(options);
-  const giveUp = (): never => process.exit(1); // the first request has already stopped what had been started
-  requests.second.addEventListener("abort", giveUp, { once: true });
-  const cluster = await up({ home, replicas, environment, signal: requests.first, ...extras });
-  requests.second.removeEventListener("abort", giveUp);
+  const exitImmediately = (): never => process.exit(1); // the first request has already stopped what had been started
+  requests.second.addEventListener("abort", exitImmediately, { once: true });
+  const cluster = await up({ home, replicas, environment, signal: requests.first, ...output });
+  requests.second.removeEventListener("abort", exitImmediately);
   return cluster;
 }
 
-function introduce(cluster: Cluster, link: string | null): void {
+function printIntroduction(cluster: Cluster, link: string | null): void {
   for (const line of introduction(cluster, link)) print(line);
 }
 
-/** Drains the cluster; a second request ends it immediately. */
-async function end(cluster: Cluster, requests: StopRequests): Promise<void> {
+/** Drains and stops the cluster; a second stop request kills it. */
+async function stopCluster(cluster: Cluster, requests: StopRequests): Promise<void> {
   requests.second.addEventListener("abort", () => void cluster.stopNow(), { once: true });
   await cluster.stop();
 }
@@ -149,6 +149,6 @@ try {
   if (!(error instanceof StopRequested)) report(error);
   else if (!isDetached) print("Stopped.");
   await sentToTerminal();
-  // Downloads that the failed start left behind would delay the end.
+  // Do not wait for downloads that the failed start has begun.
   process.exit(1);
 }

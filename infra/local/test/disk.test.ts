@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { readRunningState } from "../src/home.ts";
-import { missingBubblewrap, sharedCacheDir } from "../src/servers/locate.ts";
+import { describeMissingBubblewrap, sharedCacheDir } from "../src/servers/locate.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { WriteFailureReporter } from "../src/supervisor/log-file.ts";
 import { up } from "../src/up.ts";
@@ -80,11 +80,14 @@ test("continues and reports once when a log can be neither written nor rotated",
 test("names the full disk, not a missing package, when bubblewrap cannot be unpacked", () => {
   const full = Object.assign(new Error("ENOSPC: no space left on device, mkdtemp"), { code: "ENOSPC" });
   for (const error of [full, new Error("dpkg-deb: cannot write: No space left on device")]) {
-    assert.match(missingBubblewrap(error, "/servers"), /^The disk of \/servers is full/);
+    assert.match(describeMissingBubblewrap(error, "/servers"), /^The disk of \/servers is full/);
   }
-  assert.match(missingBubblewrap(new Error("no network"), "/servers"), /apt install bubblewrap/);
-  assert.match(missingBubblewrap(undefined, "/servers", "sudo dnf install"), /with `sudo dnf install bubblewrap`\.$/);
-  assert.match(missingBubblewrap(undefined, "/servers", null), /with your package manager\.$/);
+  assert.match(describeMissingBubblewrap(new Error("no network"), "/servers"), /apt install bubblewrap/);
+  assert.match(
+    describeMissingBubblewrap(undefined, "/servers", "sudo dnf install"),
+    /with `sudo dnf install bubblewrap`\.$/,
+  );
+  assert.match(describeMissingBubblewrap(undefined, "/servers", null), /with your package manager\.$/);
 });
 
 test("rejects with the reason of the signal when it aborts during the migration", async () => {

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 import { documentsHash, ensureConsole, markerName } from "../src/console-build.ts";
 import { knownSystemError } from "../src/errors.ts";
-import { missingText } from "../src/servers/locate.ts";
+import { describeMissingServers } from "../src/servers/locate.ts";
 import { portError } from "../src/servers/ports.ts";
 import { folder } from "./support/folder.ts";
 
@@ -114,12 +114,12 @@ test("tells a port for root apart from one that is taken", () => {
 });
 
 test("names all missing servers at once, with the command of the machine's package manager", () => {
-  const redis = { commands: ["redis-server"], oldest: [6, 2], brew: "redis" } as const;
-  const nats = { commands: ["nats-server"], oldest: [2, 9], brew: "nats-server" } as const;
-  assert.deepEqual(missingText([redis, nats], "dnf"), {
+  const redis = { commands: ["redis-server"], minVersion: [6, 2], brewName: "redis" } as const;
+  const nats = { commands: ["nats-server"], minVersion: [2, 9], brewName: "nats-server" } as const;
+  assert.deepEqual(describeMissingServers([redis, nats], "dnf"), {
     message:
       "redis-server 6.2 or newer and nats-server 2.9 or newer are not installed, and there is no apt to download from.",
     fix: "Run: sudo dnf install redis nats-server. Or run everything in containers: docker compose up",
   });
-  assert.match(missingText([redis], null).fix, /^Install redis with your package manager\./);
+  assert.match(describeMissingServers([redis], null).fix, /^Install redis with your package manager\./);
 });

@@ -13,7 +13,7 @@ import {
 } from "nats";
 import { inboxPrefix, type Role } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
-import { readBusServers } from "./servers.ts";
+import { parseBusUrl } from "./servers.ts";
 import { explainLinkFailure, type TlsFiles } from "./tls.ts";
 
 export interface BusLog {
@@ -73,7 +73,7 @@ export async function openConnection(options: ConnectOptions): Promise<Connectio
 
 /** Retries here, because the client's own retries do not report the reason. */
 async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
-  const { hosts } = readBusServers(options.url);
+  const { hosts } = parseBusUrl(options.url);
   const tls = tlsOf(options);
   for (;;) {
     try {
@@ -105,7 +105,7 @@ async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
 
 /** Called for each connection: with a new seed after its file has changed. */
 function authenticatorOf({ url, seed }: ConnectOptions): Authenticator {
-  const { user, pass = "" } = readBusServers(url);
+  const { user, pass = "" } = parseBusUrl(url);
   return (nonce) => {
     const current = seed?.();
     if (current !== undefined) return nkeyAuthenticator(Buffer.from(current))(nonce);
@@ -122,7 +122,7 @@ function reasonOf(error: unknown): string {
 
 /** The client's TLS options; undefined when TLS is not required. With them it sends nothing to a server without TLS. */
 function tlsOf({ url, tls = {} }: ConnectOptions): NodeConnectionOptions["tls"] {
-  const { hosts, tls: demanded } = readBusServers(url);
+  const { hosts, tls: demanded } = parseBusUrl(url);
   if (!demanded && Object.keys(tls).length === 0) return undefined;
   const names = hosts.map((host) => new URL(`nats://${host}`).hostname.replace(/^\[|\]$/g, ""));
   return { ...tls, ...identityOf(names) };

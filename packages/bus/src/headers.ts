@@ -1,5 +1,5 @@
-// The trace context in bus headers, and spans of requests. Requests carry `traceparent` whenever a span is active. Requests that take
-// long or leave the deployment have their own span; requests to the store only on request.
+// Passes the trace context in bus headers and creates the spans of requests. A request contains `traceparent` whenever a span is active.
+// Requests to the store are many and short, so they have spans only if the configuration enables them.
 import type { RequestContract } from "@parley/contracts";
 import { context, isSpanContextValid, propagation, ROOT_CONTEXT, trace, type Context } from "@opentelemetry/api";
 import { headers, type Msg, type MsgHdrs } from "nats";
@@ -42,7 +42,7 @@ export function inSendSpan<T>(spans: BusSpans, contract: RequestContract, subjec
   return inMessageSpan("send", spans, contract, subject, work);
 }
 
-/** Handles a request in a `process <subject>` span, by the same rule; call it under the sender's span. */
+/** Handles a request in a `process <subject>` span under the same conditions. Call it in `continueTrace`. */
 export function inProcessSpan<T>(spans: BusSpans, contract: RequestContract, subject: string, work: () => Promise<T>) {
   return inMessageSpan("process", spans, contract, subject, work);
 }

@@ -3,6 +3,6 @@ export { Bus, connectBus, type BusOptions, type RequestOptions, type Served, typ
 export type { BusLog } from "./connect.ts";
 export { maxPayloadBytes } from "./envelope.ts";
 export { truncateContent, maxResultBytesFor } from "./fit-content.ts";
-export { readBusServers, type BusServers } from "./servers.ts";
+export { parseBusUrl, type BusServers } from "./servers.ts";
 export { explainLinkFailure, readTlsFiles, type TlsFiles, type TlsMaterial } from "./tls.ts";
 export { activeTrace, failSpan, inSpan, linkTrace } from "./spans.ts";

@@ -1,4 +1,4 @@
-// When the certificates that a service reads from files expire, as a metric.
+// A metric with the time at which the TLS certificates of a service expire.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -10,8 +10,11 @@ import type { ServiceMetrics } from "./metrics.ts";
 
 const metric = "parley_certificate_expiry_timestamp_seconds";
 
-/** Exports when the first certificate of a link's files expires, read again at each scrape because files are renewed. Without files: nothing. */
-export function recordCertificate(
+/**
+ * Exports the earliest expiry of the certificates in these files. They are read at each scrape, because they are renewed while the service
+ * runs. `link`: the connection that uses them. Without files nothing is exported.
+ */
+export function exportCertificateExpiry(
   metrics: ServiceMetrics,
   link: LabelsOf<typeof metric>["link"],
   { caFile, certFile }: Pick<TlsFiles, "caFile" | "certFile"> = {},

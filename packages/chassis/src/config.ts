@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 
-import { readBusServers, readTlsFiles, type TlsFiles } from "@parley/bus";
+import { parseBusUrl, readTlsFiles, type TlsFiles } from "@parley/bus";
 import { errorMessage, type ParleySettings, type ServiceName } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 import { z } from "zod";
@@ -43,7 +43,7 @@ export interface BaseConfig {
 
 function checkBusUrl(url: string, context: z.RefinementCtx): void {
   try {
-    readBusServers(url);
+    parseBusUrl(url);
   } catch (error) {
     context.addIssue({ code: "custom", message: errorMessage(error) });
   }

@@ -6,7 +6,7 @@ export { lineFields, logFields, type LogFields } from "./log-fields.ts";
 export { createLogger, type Logger, type WriteFields } from "./logger.ts";
 export { createMetrics, type ServiceMetrics } from "./metrics.ts";
 export { metricCatalog, type LabelsOf, type MetricDefinition } from "./metric-catalog.ts";
-export { recordCertificate } from "./certificates.ts";
+export { exportCertificateExpiry } from "./certificates.ts";
 export { runService } from "./run.ts";
 export {
   openChassis,

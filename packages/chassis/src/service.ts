@@ -4,7 +4,7 @@ import { type Bus, connectBus } from "@parley/bus";
 import { healthReports, type ReplicaReport } from "@parley/contracts";
 
 import type { BaseConfig } from "./config.ts";
-import { recordCertificate } from "./certificates.ts";
+import { exportCertificateExpiry } from "./certificates.ts";
 import { createLogger, type Logger } from "./logger.ts";
 import { createMetrics, type ServiceMetrics } from "./metrics.ts";
 import { Startup } from "./startup.ts";
@@ -71,7 +71,7 @@ export async function openChassis(
   startup.logTo(log);
   // Before the bus is there: its absence is what a replica waits for most often.
   metrics.collect("parley_start_waiting", () => metrics.set("parley_start_waiting", startup.isWaiting ? 1 : 0));
-  recordCertificate(metrics, "nats", config.natsTls);
+  exportCertificateExpiry(metrics, "nats", config.natsTls);
   const bus = await connectBus({
     url: config.natsUrl,
     tls: config.natsTls,

@@ -4,7 +4,7 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Cleanup, temporaryFolder, tlsFixtures } from "@parley/testing";
-import { recordCertificate } from "../src/certificates.ts";
+import { exportCertificateExpiry } from "../src/certificates.ts";
 import { createMetrics } from "../src/metrics.ts";
 
 const cleanup = new Cleanup();
@@ -59,10 +59,10 @@ test("exports when the first certificate of a link expires, also after its file 
   const metrics = createMetrics("store");
   const caFile = join(await temporaryFolder(cleanup), "ca.pem");
   await copyFile(tlsFixtures.ca, caFile);
-  recordCertificate(metrics, "nats", { caFile, certFile: tlsFixtures.client.cert });
+  exportCertificateExpiry(metrics, "nats", { caFile, certFile: tlsFixtures.client.cert });
   const [line = ""] = await lines(metrics, "parley_certificate_expiry_timestamp_seconds");
   assert.match(line, /link="nats"/);
   assert.ok(Number(line.split(" ").at(-1)) > Date.now() / 1_000);
-  recordCertificate(metrics, "redis", {});
+  exportCertificateExpiry(metrics, "redis", {});
   assert.equal((await lines(metrics, "parley_certificate_expiry_timestamp_seconds")).length, 1);
 });

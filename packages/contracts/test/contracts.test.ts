@@ -4,14 +4,14 @@ import { test } from "node:test";
 import { inboxReady, natsPermissions, paramsOf, registry, roles, store, subjectOf, toolAlive } from "@parley/contracts";
 import fc from "fast-check";
 import { protocolDocument } from "../src/docs/protocol.ts";
-import { nameShared, type Json } from "../src/docs/shared-schemas.ts";
+import { nameSharedSchemas, type Json } from "../src/docs/shared-schemas.ts";
 
 test("docs/protocol.md matches the registry", () => {
   const written = readFileSync(new URL("../../../docs/protocol.md", import.meta.url), "utf8");
   assert.equal(written, protocolDocument(), "stale: run npm run docs");
 });
 
-test("nameShared preserves every schema when its references are resolved", () => {
+test("nameSharedSchemas preserves every schema when its references are resolved", () => {
   const words = { enum: Array.from({ length: 20 }, (_, n) => `word-${n}`) };
   const part = {
     type: "object",
@@ -19,7 +19,7 @@ test("nameShared preserves every schema when its references are resolved", () =>
   };
   const whole = { type: "object", properties: { parts: { type: "array", items: part }, last: part, state: words } };
   const roots: Json[] = [whole, { type: "object", properties: { whole, state: { type: "string" } } }, words];
-  const { roots: named, shared } = nameShared(roots, new Map([[JSON.stringify(words), "Note"]]));
+  const { roots: named, shared } = nameSharedSchemas(roots, new Map([[JSON.stringify(words), "Note"]]));
 
   assert.deepEqual([...shared.keys()].toSorted(), ["Note", "Note2", "Whole"]);
   const followed = (value: Json): Json => {

@@ -1,8 +1,8 @@
-// Waiting that an abort signal ends.
+// Waits for a promise until an abort signal aborts.
 
 /**
- * The outcome of `work`, or a rejection with the signal's reason as soon as the signal aborts. The work itself goes on; its later outcome
- * is ignored. Without a signal it is `work`.
+ * The outcome of `work`, or a rejection with the signal's reason as soon as the signal aborts. The work itself continues; its later
+ * outcome is ignored. Without a signal the result is that of `work`.
  */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;

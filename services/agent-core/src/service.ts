@@ -1,7 +1,7 @@
 // agent-core: waits as a standby until it leads, then works. All work runs under one epoch; losing it ends the process.
 import { setTimeout as delay } from "node:timers/promises";
 import {
-  recordCertificate,
+  exportCertificateExpiry,
   openChassis,
   serveHealthReport,
   type Chassis,
@@ -84,7 +84,7 @@ export async function start(
   let work: Work | undefined;
   let started = false;
   const redisState = new RedisState(metrics);
-  recordCertificate(metrics, "redis", config.redis.files);
+  exportCertificateExpiry(metrics, "redis", config.redis.files);
   serveHealthReport(bus, config, () => ({
     role: work === undefined ? "standby" : "leader",
     epoch: work?.leadership.leaderStore.epoch ?? null,

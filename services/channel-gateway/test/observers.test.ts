@@ -8,7 +8,7 @@ import { ParleySettingsSchema, sessionEvent, type SessionEvent } from "@parley/c
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
 import fc from "fast-check";
 import { z } from "zod";
-import { Batches, bodyOf } from "../src/delivery/observer-batches.ts";
+import { ObserverQueue, formatBatch } from "../src/delivery/observer-queue.ts";
 import { createObservers, observe } from "../src/delivery/observers.ts";
 import { startReplica, type Replica } from "./support/stack.ts";
 
@@ -29,13 +29,13 @@ describe("the queue of an observer", () => {
         fc.integer({ min: 1, max: 8 }),
         fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 6 }),
         async (places, bursts) => {
-          const batches = new Batches(places);
+          const batches = new ObserverQueue(places);
           let pushed = 0;
           let seen = 0;
           for (const burst of bursts) {
             for (let n = 0; n < burst; n++) batches.push("s", started(String(pushed++)));
             const batch = await batches.next(new AbortController().signal);
-            const { events, dropped } = BodySchema.parse(JSON.parse(bodyOf(batch)));
+            const { events, dropped } = BodySchema.parse(JSON.parse(formatBatch(batch)));
             assert.ok(events.length <= places);
             const first = pushed - burst;
             assert.deepEqual(
@@ -51,7 +51,7 @@ describe("the queue of an observer", () => {
   });
 
   test("limits a batch to 1 MB, except for a single larger event", async () => {
-    const batches = new Batches(10);
+    const batches = new ObserverQueue(10);
     const { signal } = new AbortController();
     for (const size of [2_000_000, 600_000, 600_000, 10]) batches.push("s", delta("x".repeat(size)));
     const sizes = [];
@@ -60,18 +60,18 @@ describe("the queue of an observer", () => {
   });
 
   test("counts the events of a failed post as dropped in the next batch", async () => {
-    const batches = new Batches(1);
+    const batches = new ObserverQueue(1);
     const { signal } = new AbortController();
     batches.push("s", started("1"));
     batches.push("s", started("2"));
-    batches.lost(await batches.next(signal));
+    batches.countAsDropped(await batches.next(signal));
     batches.push("s", started("3"));
     assert.equal((await batches.next(signal)).dropped, 2);
   });
 
   test("stops waiting for an event when the signal aborts", async () => {
     const control = new AbortController();
-    const next = new Batches(1).next(control.signal);
+    const next = new ObserverQueue(1).next(control.signal);
     control.abort(new Error("enough"));
     await assert.rejects(next, /enough/);
   });

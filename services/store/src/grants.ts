@@ -67,7 +67,7 @@ export function requireDocuments(grant: Grant, right: "read" | "write"): void {
 }
 
 /** Throws CONFLICT when the call has ended: its grant is no longer usable. */
-export async function requireOpen(client: PoolClient, { turnId, n }: Grant): Promise<void> {
+export async function requireOpenCall(client: PoolClient, { turnId, n }: Grant): Promise<void> {
   const { rowCount } = await client.query({
     name: "call-open",
     text: "SELECT FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL",

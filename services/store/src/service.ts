@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   explainLinkFailure,
   openChassis,
-  recordCertificate,
+  exportCertificateExpiry,
   serveHealthReport,
   version,
   type Chassis,
@@ -84,7 +84,7 @@ export async function start(
   };
   const served = serveRequests(context, metrics);
   exportPool(database, metrics);
-  recordCertificate(metrics, "postgres", config.databaseTls);
+  exportCertificateExpiry(metrics, "postgres", config.databaseTls);
   const measuring = measureCluster(config.databaseUrl, leaderCapacity, metrics, log, stopping.signal);
   await bus.verifyPermissions();
   readyBackends = backends;

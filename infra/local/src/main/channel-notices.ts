@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises";
 
 import { z } from "zod";
 
-const everyMs = 15_000;
-/** Consecutive polls that find an account failing before its notice: a connection that is lost briefly causes none. */
+const pollIntervalMs = 15_000;
+/** A notice needs this many consecutive polls that find the account failing, so that a brief loss of the connection causes none. */
 const pollsBeforeNotice = 2;
 
 const Accounts = z.object({
@@ -41,7 +41,7 @@ export function channelNotices(
   return { failures, notices };
 }
 
-/** Prints notices until `signal` aborts. Failures that the first poll finds were printed by the start. */
+/** Prints notices until `signal` aborts. `npm start` has already printed the failures that the first poll finds. */
 export async function watchChannels(
   cluster: { httpUrl: string; token: string },
   print: (line: string) => void,
@@ -52,7 +52,7 @@ export async function watchChannels(
     [...channelNotices(new Map(), accounts).failures.keys()].map((name) => [name, pollsBeforeNotice]),
   );
   while (!signal.aborted) {
-    await delay(everyMs, undefined, { signal, ref: false }).catch(() => undefined);
+    await delay(pollIntervalMs, undefined, { signal, ref: false }).catch(() => undefined);
     if (signal.aborted) return;
     accounts = await poll(cluster, accounts);
     const next = channelNotices(failures, accounts);
@@ -69,7 +69,7 @@ async function poll(
   try {
     const response = await fetch(`${httpUrl}/api/channels`, {
       headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(everyMs),
+      signal: AbortSignal.timeout(pollIntervalMs),
     });
     return Accounts.parse(await response.json()).accounts;
   } catch {

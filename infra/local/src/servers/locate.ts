@@ -13,54 +13,54 @@ import { type LogSink, run } from "./process.ts";
 /** The folder of unpacked packages that all tests share. `npm start` has its own under its home. */
 export const sharedCacheDir = fileURLToPath(new URL("../../../../.parley/servers", import.meta.url));
 
-interface Known {
+interface ServerPackage {
   readonly commands: readonly string[];
   readonly packageName: string;
   /** Oldest supported version, major and minor. */
-  readonly oldest: readonly [number, number];
+  readonly minVersion: readonly [number, number];
   readonly version: RegExp;
-  readonly brew: string;
+  readonly brewName: string;
 }
 
 const knownServers = {
   redis: {
     commands: ["redis-server", "valkey-server"],
     packageName: "redis-server",
-    oldest: [6, 2],
+    minVersion: [6, 2],
     version: /v=(\d+)\.(\d+)/,
-    brew: "redis",
+    brewName: "redis",
   },
   nats: {
     commands: ["nats-server"],
     packageName: "nats-server",
-    oldest: [2, 9],
+    minVersion: [2, 9],
     version: /v(\d+)\.(\d+)/,
-    brew: "nats-server",
+    brewName: "nats-server",
   },
-} as const satisfies Record<string, Known>;
+} as const satisfies Record<string, ServerPackage>;
 
-const found = new Map<string, Promise<string>>();
+const searches = new Map<string, Promise<string>>();
 
 /** The path of a server's binary of a supported version. The result is cached per process and cache folder. */
 export async function findServer(
-  what: keyof typeof knownServers,
+  server: keyof typeof knownServers,
   cacheDir = sharedCacheDir,
   log?: (line: string) => void,
 ): Promise<string> {
-  const key = `${what} ${cacheDir}`;
-  let search = found.get(key);
+  const key = `${server} ${cacheDir}`;
+  let search = searches.get(key);
   if (search === undefined) {
-    search = locate(knownServers[what], cacheDir, log);
-    found.set(key, search);
-    search.catch(() => found.delete(key));
+    search = locate(knownServers[server], cacheDir, log);
+    searches.set(key, search);
+    search.catch(() => searches.delete(key));
   }
   return search;
 }
 
-async function locate(known: Known, cacheDir: string, log?: (line: string) => void): Promise<string> {
+async function locate(known: ServerPackage, cacheDir: string, log?: (line: string) => void): Promise<string> {
   for (const command of known.commands) {
     const path = onPath(command);
-    if (path !== null && (await newEnough(path, known))) return path;
+    if (path !== null && (await isSupportedVersion(path, known))) return path;
   }
   const [command = known.packageName] = known.commands;
   if (!(await hasApt()))
@@ -68,7 +68,7 @@ async function locate(known: Known, cacheDir: string, log?: (line: string) => vo
   return (await debianBinary(command, known.packageName, cacheDir, log)).path;
 }
 
-function isOnPath({ commands }: Known): boolean {
+function isOnPath({ commands }: ServerPackage): boolean {
   return commands.some((command) => onPath(command) !== null);
 }
 
@@ -88,8 +88,8 @@ const packageManagers = {
 } as const;
 type PackageManager = keyof typeof packageManagers;
 
-function missingError(missing: readonly Known[]): LocalError {
-  const { message, fix } = missingText(missing, foundManager());
+function missingError(missing: readonly ServerPackage[]): LocalError {
+  const { message, fix } = describeMissingServers(missing, foundManager());
   return new LocalError("binary_missing", message, { fix });
 }
 
@@ -99,15 +99,15 @@ function foundManager(): PackageManager | null {
 }
 
 /** What is missing and the command that installs it; other package managers use the names of Homebrew. `manager` null: none is known. Pure. */
-export function missingText(
-  missing: readonly Pick<Known, "commands" | "oldest" | "brew">[],
+export function describeMissingServers(
+  missing: readonly Pick<ServerPackage, "commands" | "minVersion" | "brewName">[],
   manager: PackageManager | null,
 ): { message: string; fix: string } {
   const names = missing
-    .map(({ commands, oldest }) => `${commands[0] ?? ""} ${oldest.join(".")} or newer`)
+    .map(({ commands, minVersion }) => `${commands[0] ?? ""} ${minVersion.join(".")} or newer`)
     .join(" and ");
   const verb = missing.length > 1 ? "are" : "is";
-  const packages = missing.map(({ brew }) => brew);
+  const packages = missing.map(({ brewName }) => brewName);
   const install =
     manager === null
       ? `Install ${packages.join(" and ")} with your package manager`
@@ -134,9 +134,12 @@ export function onPath(command: string): string | null {
   return null;
 }
 
-async function newEnough(path: string, { version, oldest: [major, minor] }: Known): Promise<boolean> {
-  const [, itsMajor, itsMinor] = version.exec((await run(path, ["--version"])).stdout) ?? [];
-  return Number(itsMajor) > major || (Number(itsMajor) === major && Number(itsMinor) >= minor);
+async function isSupportedVersion(
+  path: string,
+  { version, minVersion: [major, minor] }: ServerPackage,
+): Promise<boolean> {
+  const [, actualMajor, actualMinor] = version.exec((await run(path, ["--version"])).stdout) ?? [];
+  return Number(actualMajor) > major || (Number(actualMajor) === major && Number(actualMinor) >= minor);
 }
 
 /** The path of bubblewrap; null if it is not available. The cluster then runs without it, and `exec` reports its isolation. */
@@ -146,16 +149,20 @@ export async function findBubblewrap(serversDir: string, print: LogSink): Promis
   try {
     if (await hasApt()) return (await debianBinary("bwrap", "bubblewrap", serversDir, print)).path;
   } catch (error) {
-    print(missingBubblewrap(error, serversDir));
+    print(describeMissingBubblewrap(error, serversDir));
     return null;
   }
   const manager = foundManager();
-  print(missingBubblewrap(undefined, serversDir, manager === null ? null : packageManagers[manager]));
+  print(describeMissingBubblewrap(undefined, serversDir, manager === null ? null : packageManagers[manager]));
   return null;
 }
 
 /** What to tell when bubblewrap cannot be used, by the error of unpacking it. `manager`: the command that installs packages, if known. Pure. */
-export function missingBubblewrap(error: unknown, serversDir: string, manager: string | null = "apt install"): string {
+export function describeMissingBubblewrap(
+  error: unknown,
+  serversDir: string,
+  manager: string | null = "apt install",
+): string {
   const isFull =
     isDiskFull(error) || /no space left|quota exceeded/i.test(error === undefined ? "" : errorMessage(error));
   if (isFull)

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { LocalError } from "../errors.ts";
 import { writeIfChanged, ensurePrivateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
-import { onPort } from "./ports.ts";
+import { startOnPort } from "./ports.ts";
 import { endOrphanedServer, launch, type LogSink, type ServerProcess } from "./process.ts";
 
 export interface NatsUser {
@@ -50,7 +50,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
   const command = await findServer("nats", options.cacheDir, options.log);
   await endOrphanedServer(dataDir, "SIGTERM");
 
-  return onPort(options.port, async (port) => {
+  return startOnPort(options.port, async (port) => {
     const file = join(dataDir, "nats.conf");
     writeIfChanged(file, JSON.stringify(natsConfiguration(port, users, options), null, 2));
     const server = await launch({

@@ -52,7 +52,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** Starts a server on `wanted` or on a free port; chooses another free port if a process took it in the meantime. */
-export async function onPort<T>(wanted: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
+export async function startOnPort<T>(wanted: number | undefined, start: (port: number) => Promise<T>): Promise<T> {
   if (wanted !== undefined && wanted !== 0) return start(wanted);
   for (let tries = 1; ; tries += 1) {
     try {

@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { diskFullError, LocalError } from "../errors.ts";
 import { ensurePrivateFolder } from "../home.ts";
 import { processesIn, signal, waitGone } from "../processes.ts";
-import { onPort } from "./ports.ts";
+import { startOnPort } from "./ports.ts";
 import { endOrphanedServer, launch, type LogSink, run, type ServerProcess, tail } from "./process.ts";
 import { unprivileged, type Unprivileged } from "./unprivileged.ts";
 
@@ -85,7 +85,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   else await recoverFolder(binaries, dataDir, cluster);
   const passwords = JSON.parse(readFileSync(join(cluster, passwordsFile), "utf8")) as Passwords;
 
-  return onPort(options.port, async (port) => {
+  return startOnPort(options.port, async (port) => {
     const settings = {
       ...defaultSettings,
       ...options.settings,

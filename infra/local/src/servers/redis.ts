@@ -8,7 +8,7 @@ import { redisRules, redisUser } from "@parley/contracts";
 
 import { writeIfChanged, ensurePrivateFolder } from "../home.ts";
 import { findServer } from "./locate.ts";
-import { onPort } from "./ports.ts";
+import { startOnPort } from "./ports.ts";
 import { endOrphanedServer, launch, type LogSink, type ServerProcess } from "./process.ts";
 
 export interface RedisOptions {
@@ -24,23 +24,23 @@ export interface RedisOptions {
 }
 
 export interface RedisServer extends ServerProcess {
-  /** With the password of the user `default`, who may do everything. */
+  /** With the login of the user `default`, who has all rights. */
   readonly url: string;
   /** With the login of agent-core; without a namespace the same as `url`. */
   readonly serviceUrl: string;
 }
 
-/** Starts Redis on a data folder; the passwords are generated once and stored there. */
+/** Starts Redis with this data folder. Passwords are generated at the first start and stored in it. */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
   const dataDir = ensurePrivateFolder(options.dataDir);
   const command = await findServer("redis", options.cacheDir, options.log);
   await endOrphanedServer(dataDir, "SIGTERM");
-  const password = keptPassword(join(dataDir, "password"));
+  const password = readOrCreatePassword(join(dataDir, "password"));
   const { namespace } = options;
-  const service = namespace === undefined ? null : keptPassword(join(dataDir, `password-${redisUser}`));
-  const users = service === null || namespace === undefined ? [] : [serviceUser(service, namespace)];
+  const servicePassword = namespace === undefined ? null : readOrCreatePassword(join(dataDir, `password-${redisUser}`));
+  const users = servicePassword === null || namespace === undefined ? [] : [serviceUser(servicePassword, namespace)];
 
-  return onPort(options.port, async (port) => {
+  return startOnPort(options.port, async (port) => {
     const file = join(dataDir, "redis.conf");
     writeIfChanged(file, configuration(dataDir, port, password, users));
     const server = await launch({
@@ -58,12 +58,12 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
     return {
       ...server,
       url,
-      serviceUrl: service === null ? url : `redis://${redisUser}:${service}@127.0.0.1:${port}`,
+      serviceUrl: servicePassword === null ? url : `redis://${redisUser}:${servicePassword}@127.0.0.1:${port}`,
     };
   });
 }
 
-/** A line of redis.conf. */
+/** The line of redis.conf that defines the user of agent-core. */
 function serviceUser(password: string, namespace: string): string {
   return ["user", redisUser, "on", `>${password}`, ...redisRules(namespace)].join(" ");
 }
@@ -85,7 +85,7 @@ function configuration(dataDir: string, port: number, password: string, users: r
   ].join("\n");
 }
 
-function keptPassword(file: string): string {
+function readOrCreatePassword(file: string): string {
   if (!existsSync(file)) writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600 });
   return readFileSync(file, "utf8").trim();
 }

@@ -1,4 +1,4 @@
-// The scripts of the cluster's programs, and the run of the migration.
+// The paths of the scripts that a cluster runs; runs the database migration.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { LocalError } from "../errors.ts";
 import { LogFile } from "./log-file.ts";
 
 export interface Programs {
-  /** Null: the database is migrated already. */
+  /** The script of the database migration; null: the schema is current. */
   readonly migrate: string | null;
   readonly services: Readonly<Record<ServiceName, string>>;
 }

@@ -14,16 +14,16 @@ export function channelsDocument(): string {
     addingAccounts,
     "## What each channel can do",
     capabilityTable(),
-    ...channelEntries.map(section),
-    newChannel,
+    ...channelEntries.map(channelSection),
+    newChannelSection,
   ].join("\n\n")}\n`;
 }
 
-const newChannel = `## A new channel
+const newChannelSection = `## A new channel
 
 1. Describe it in \`packages/contracts/src/channels/<name>.ts\` and add the entry to the list in \`index.ts\`. Settings, \`npx parley config check\`, secrets and this page follow.
 2. Write the adapter in \`services/channel-gateway/src/channels/<name>\`; its \`index.ts\` exports \`createAdapter\`. The interface is \`channel.ts\` there. [examples/channel](../examples/channel) is a complete adapter without a library.
-3. Run the list of \`packages/testing/src/channels/conformance.ts\` against it in \`services/channel-gateway/test/conformance.test.ts\`.
+3. Run the test cases of \`packages/testing/src/channels/conformance.ts\` against it in \`services/channel-gateway/test/conformance.test.ts\`.
 
 An adapter turns updates of the platform into drafts and sends one message at a time. The host authorizes people, runs commands and pressed buttons, splits and renders answers, keeps order and rates, and continues long answers after a crash.`;
 
@@ -36,7 +36,7 @@ function capabilityTable(): string {
     const page = messagesPerPage === undefined ? "" : `; ${messagesPerPage}, then \`${commandPrefix ?? "/"}more\``;
     const length = `${text.maxLength.toLocaleString("en")} ${units[text.lengthUnit]}${text.singleLine === true ? ", one line each" : ""}${page}`;
     const prefix = commandPrefix === undefined ? "`/`" : `\`${commandPrefix}\` or \`/\``;
-    const shown = preview === undefined ? "no" : `every ${preview.everyMs / 1_000} s`;
+    const previewText = preview === undefined ? "no" : `every ${preview.everyMs / 1_000} s`;
     return [
       title,
       yes(text.format !== "plain"),
@@ -45,7 +45,7 @@ function capabilityTable(): string {
       yes(files),
       yes(actions),
       yes(typing),
-      shown,
+      previewText,
       yes(supportsIdempotentSend),
     ];
   });
@@ -59,7 +59,7 @@ function capabilityTable(): string {
       "buttons",
       "typing",
       "preview",
-      "a repeated send is shown once",
+      "a repeated send is previewText once",
     ],
     rows,
   );
@@ -68,14 +68,14 @@ function capabilityTable(): string {
 /** A character outside of the Basic Multilingual Plane, such as an emoji, counts as two where the unit is `utf16`. */
 const units = { utf16: "characters", bytes: "bytes", code_points: "characters", sms_segments: "SMS segments" } as const;
 
-function section(entry: ChannelEntry): string {
+function channelSection(entry: ChannelEntry): string {
   const { name, title, setUp, permissions, secrets, capabilities } = entry;
-  const named = secretsOf(entry, {});
+  const secretSettings = secretsOf(entry, {});
   return [
     `## ${title}`,
     `[${title}](channels/${name}.md): how conversations work there, and troubleshooting.`,
     setUp.map((step, index) => `${index + 1}. ${step}`).join("\n"),
-    `Then \`npx parley channels add ${name}\` asks for ${asked(entry)}.`,
+    `Then \`npx parley channels add ${name}\` asks for ${askedSettings(entry)}.`,
     `The account needs these permissions on the platform:\n\n${permissions.map((each) => `- ${each}`).join("\n")}`,
     ...(secrets.length === 0
       ? []
@@ -83,7 +83,7 @@ function section(entry: ChannelEntry): string {
           `Secrets, each in an environment variable that a setting of \`[channels.${name}.<account>]\` names:`,
           table(
             ["setting", "secret", "required"],
-            named.map(({ setting, purpose, required }) => [`\`${setting}\``, purpose, requirement(required)]),
+            secretSettings.map(({ setting, purpose, required }) => [`\`${setting}\``, purpose, requirement(required)]),
           ),
         ]),
     "Other settings ([what each means](reference/settings.md#channels)):",
@@ -93,7 +93,7 @@ function section(entry: ChannelEntry): string {
 }
 
 /** What `channels add` asks for, by name. */
-function asked(entry: ChannelEntry): string {
+function askedSettings(entry: ChannelEntry): string {
   const condition = ({ onlyIf }: Pick<SettingQuestion, "onlyIf">) =>
     onlyIf === undefined ? "" : ` (if \`${onlyIf.setting} = "${onlyIf.value}"\`)`;
   const settings = (entry.questions ?? []).map((each) => `\`${each.setting}\`${condition(each)}`);
@@ -137,8 +137,8 @@ function ratesText(rates: ChannelEntry["capabilities"]["rates"]): string[] {
   const lines = [
     ...(rates.account === undefined ? [] : [`- an account: ${text(rates.account)}`]),
     ...(rates.conversations ?? []).map((each, index) => {
-      const any = index === 0 ? "a conversation" : "any other conversation";
-      return `- ${each.pattern === "" ? any : `a conversation whose id matches \`${each.pattern}\``}: ${text(each)}`;
+      const label = index === 0 ? "a conversation" : "any other conversation";
+      return `- ${each.pattern === "" ? label : `a conversation whose id matches \`${each.pattern}\``}: ${text(each)}`;
     }),
   ];
   return [`Messages are sent at these rates, which all replicas share:\n\n${lines.join("\n")}`];

@@ -6,7 +6,7 @@ import { wireErrorCodes } from "../errors.ts";
 import { natsPermissions } from "../permissions.ts";
 import { registry } from "../registry.ts";
 import { roles } from "../roles.ts";
-import { nameShared, type Json } from "./shared-schemas.ts";
+import { nameSharedSchemas, type Json } from "./shared-schemas.ts";
 
 /** The whole document. */
 export function protocolDocument(): string {
@@ -63,7 +63,7 @@ interface Titled {
 /** Each subject's payloads, then the schemas that several of them share. */
 function payloads(): string[] {
   const all = registry.flatMap(schemasOf);
-  const { roots, shared } = nameShared(
+  const { roots, shared } = nameSharedSchemas(
     all.map(({ schema }) => jsonSchema(schema)),
     exportedNames(),
   );

@@ -1,10 +1,10 @@
-// Names the schemas that occur in several places, so that a document shows each of them once.
+// Extracts schemas that occur in several places of a document and names them, so that the document shows each of them once.
 
 /** A JSON Schema as plain JSON. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** Minimum characters of JSON from which a repeated schema gets a name; a reference to a shorter schema is not easier to read. */
-const worthANameChars = 120;
+/** A repeated schema is named if its JSON has at least this many characters; shorter ones are easier to read in place. */
+const minNamedChars = 120;
 
 interface NamedSchemas {
   /** The given schemas, with `{"$ref": "#Name"}` in place of each named schema. */
@@ -14,48 +14,52 @@ interface NamedSchemas {
 }
 
 /**
- * Names every object, union or enum that occurs in more than one place, the largest first. `known` has names for schemas as JSON;
- * other schemas are named after their discriminating `type`, or after the field that contains them.
+ * Names every object, union or enum that occurs in more than one place, the largest first. `known` maps the JSON of a schema to
+ * its name; other schemas are named after their discriminating `type`, or after the field that contains them.
  */
-export function nameShared(roots: readonly Json[], known: ReadonlyMap<string, string>): NamedSchemas {
+export function nameSharedSchemas(roots: readonly Json[], known: ReadonlyMap<string, string>): NamedSchemas {
   let rest = roots;
   let shared = new Map<string, Json>();
   for (;;) {
     const repeated = largestRepeated([...rest, ...shared.values()]);
     if (repeated === null) return { roots: rest, shared };
-    const name = known.get(repeated.json) ?? freeName(pascal(repeated.called), [...known.values(), ...shared.keys()]);
-    const withReference = (value: Json): Json => replaced(value, repeated.json, { $ref: `#${name}` });
+    const name =
+      known.get(repeated.json) ?? uniqueName(pascalCase(repeated.proposedName), [...known.values(), ...shared.keys()]);
+    const withReference = (value: Json): Json => replaceSchema(value, repeated.json, { $ref: `#${name}` });
     rest = rest.map(withReference);
     shared = new Map([...shared].map(([each, schema]) => [each, withReference(schema)]));
     shared.set(name, repeated.schema);
   }
 }
 
-interface Found {
+interface RepeatedSchema {
   json: string;
   schema: Json;
-  called: string;
+  proposedName: string;
   count: number;
 }
 
-function largestRepeated(forest: readonly Json[]): Found | null {
-  const found = new Map<string, Found>();
+function largestRepeated(trees: readonly Json[]): RepeatedSchema | null {
+  const found = new Map<string, RepeatedSchema>();
   const visit = (value: Json, field: string): void => {
     if (typeof value !== "object" || value === null) return;
     const json = JSON.stringify(value);
-    if (json.length < worthANameChars) return;
+    if (json.length < minNamedChars) return;
     if (isSchema(value)) {
-      const before = found.get(json);
-      const called = before?.called || (kindOf(value) ?? field);
-      found.set(json, { json, schema: value, called, count: (before?.count ?? 0) + 1 });
+      const previous = found.get(json);
+      const proposedName = previous?.proposedName || (typeValue(value) ?? field);
+      found.set(json, { json, schema: value, proposedName, count: (previous?.count ?? 0) + 1 });
     }
     for (const [key, each] of Object.entries(value)) visit(each, nameAt(value, key, field));
   };
   // A root occurs only once, but the values in it can repeat.
-  for (const tree of forest) visit(tree, "");
+  for (const tree of trees) visit(tree, "");
   return [...found.values()]
-    .filter(({ count, called }) => count > 1 && called !== "")
-    .reduce<Found | null>((best, each) => (best === null || each.json.length > best.json.length ? each : best), null);
+    .filter(({ count, proposedName }) => count > 1 && proposedName !== "")
+    .reduce<RepeatedSchema | null>(
+      (best, each) => (best === null || each.json.length > best.json.length ? each : best),
+      null,
+    );
 }
 
 /** Objects with fields, unions and enums, but not nullable wrappers. */
@@ -67,7 +71,7 @@ function isSchema(value: Json): boolean {
 }
 
 /** The discriminating `type` value of a union member. */
-function kindOf(value: Json): string | undefined {
+function typeValue(value: Json): string | undefined {
   const properties = isRecord(value) ? value["properties"] : undefined;
   const type = isRecord(properties) ? properties["type"] : undefined;
   const kind = isRecord(type) ? type["const"] : undefined;
@@ -81,20 +85,20 @@ function nameAt(parent: Json, key: string, field: string): string {
   return Array.isArray(parent) || words.includes(key) ? field : key;
 }
 
-function replaced(value: Json, json: string, reference: Json): Json {
+function replaceSchema(value: Json, json: string, reference: Json): Json {
   if (typeof value !== "object" || value === null) return value;
   if (JSON.stringify(value) === json) return reference;
-  if (!isRecord(value)) return value.map((each) => replaced(each, json, reference));
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, replaced(each, json, reference)]));
+  if (!isRecord(value)) return value.map((each) => replaceSchema(each, json, reference));
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, replaceSchema(each, json, reference)]));
 }
 
-function freeName(name: string, taken: readonly string[]): string {
+function uniqueName(name: string, taken: readonly string[]): string {
   let free = name;
   for (let n = 2; taken.includes(free); n += 1) free = `${name}${n}`;
   return free;
 }
 
-function pascal(name: string): string {
+function pascalCase(name: string): string {
   return name
     .split(/[^A-Za-z0-9]+/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))

@@ -43,8 +43,8 @@ export const ModelsSettings = z
     /** How much of its thinking Claude returns: short progress updates, a summary, or nothing. */
     thinking_display: z.enum(["updates", "summarized", "omitted"]).default("updates"),
     /**
-     * Claude's endpoint accepts examples of a tool's arguments as a separate field; otherwise the tool's description contains them. Left
-     * out: only Anthropic's own API accepts them.
+     * Claude's endpoint accepts examples of a tool's arguments as a separate field; otherwise the tool's description contains them.
+     * Omitted: only Anthropic's own API accepts them.
      */
     input_examples: z.boolean().optional(),
     /** By model id, without provider prefix. */

@@ -10,7 +10,7 @@ export const memoryForgetTool = localTool({
   aliases: [],
   summary: "Remove lines of a memory note.",
   description:
-    "Remove lines from MEMORY.md or a note below memory/: a range of line numbers, as shown by memory_search and memory_get, or every line that contains a text. Older versions stay in the note's history, which people can read.",
+    "Remove lines from MEMORY.md or a note below memory/: a range of line numbers, as shown by memory_search and memory_get, or every line that contains a given text. Older versions stay in the note's history, which people can read.",
   input: z.object({
     path: z.string().describe("MEMORY.md, or memory/….md."),
     lines: z
@@ -28,21 +28,22 @@ export const memoryForgetTool = localTool({
   async run({ path, lines, text }, { leaderStore, turn, step, tainted }) {
     const problem = notePathProblem(path);
     if (problem !== null) return { status: "failed", content: problem };
-    const what = selectionOf(lines, text);
-    if (what === undefined)
+    const selection = selectionOf(lines, text);
+    if (selection === undefined)
       return { status: "failed", content: "Nothing was removed: give either `lines` or `text`, and not both." };
-    const done = await leaderStore.request(store.memoryForget, {
+    const reply = await leaderStore.request(store.memoryForget, {
       opId: operationId(step),
       turnId: turn.turnId,
       path,
-      what,
+      what: selection,
       author: tainted ? "untrusted" : "agent",
     });
-    if (done.status !== "saved") return { status: "failed", content: `Nothing was removed: ${done.reason}.` };
-    return { status: "done", content: `Removed from ${path}:\n${done.removed.map((line) => `> ${line}`).join("\n")}` };
+    if (reply.status !== "saved") return { status: "failed", content: `Nothing was removed: ${reply.reason}.` };
+    return { status: "done", content: `Removed from ${path}:\n${reply.removed.map((line) => `> ${line}`).join("\n")}` };
   },
 });
 
+/** Undefined unless exactly one of both is given and the range is valid. */
 function selectionOf(
   lines: string | undefined,
   text: string | undefined,

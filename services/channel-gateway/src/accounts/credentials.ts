@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffMs } from "@parley/kit";
 import { AccountRejectedError, type ChannelAdapter, type ChannelHost } from "../channels/channel.ts";
-import { within } from "../channels/transport.ts";
+import { withTimeout } from "../channels/transport.ts";
 
 const checkWithinMs = 10_000;
 /** Pauses while the platform does not respond. */
@@ -20,7 +20,7 @@ export async function checkCredentials(
   if (adapter.check === undefined) return;
   for (let failures = 1; !signal.aborted; failures += 1) {
     try {
-      const found = await adapter.check(within(signal, checkWithinMs));
+      const found = await adapter.check(withTimeout(signal, checkWithinMs));
       if (found !== null) host.report({ state: "connected", as: found.as });
       return;
     } catch (error) {

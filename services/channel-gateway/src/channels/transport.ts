@@ -42,6 +42,6 @@ export async function readUpTo(response: Response, maxBytes: number): Promise<Ui
 }
 
 /** Aborts with `signal`, or after `ms`. */
-export function within(signal: AbortSignal, ms: number): AbortSignal {
+export function withTimeout(signal: AbortSignal, ms: number): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(ms)]);
 }

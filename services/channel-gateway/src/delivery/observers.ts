@@ -1,13 +1,13 @@
 // Posts the events of all sessions to observers. For each observer one replica does it, under a lease. It subscribes to the live view
 // like any other watcher, so it cannot affect a turn.
 //
-//   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease reconnects with backoff
+//   subscribed ─→ posting queue ─→ unsubscribed        after `max_failures` in a row; the lease reconnects with backoff
 import type { Bus } from "@parley/bus";
 import type { Chassis } from "@parley/chassis";
 import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
 import type { AccountStates, Disabled } from "./account-states.ts";
 import type { LeasePool } from "./lease-pool.ts";
-import { Batches, bodyOf, type Batch } from "./observer-batches.ts";
+import { ObserverQueue, formatBatch, type Batch } from "./observer-queue.ts";
 
 /** An observer with its resolved token. */
 export interface Observer {
@@ -69,14 +69,14 @@ export async function observe(
   count: Count,
   signal: AbortSignal,
 ): Promise<void> {
-  const batches = new Batches(settings.buffer);
+  const queue = new ObserverQueue(settings.buffer);
   const subscription = bus.subscribe(sessionEvent, {}, (event, { session = "" }) => {
     if (isDelta(event) && !settings.deltas) return;
-    if (!batches.push(session, event)) count("dropped", 1);
+    if (!queue.push(session, event)) count("dropped", 1);
   });
   try {
     for (let failures = 0; ;) {
-      const batch = await batches.next(signal);
+      const batch = await queue.next(signal);
       const failure = await post(settings, token, batch, signal);
       if (failure === undefined) {
         failures = 0;
@@ -85,7 +85,7 @@ export async function observe(
       }
       failures += 1;
       count("dropped", batch.events.length);
-      batches.lost(batch);
+      queue.countAsDropped(batch);
       if (failures >= settings.max_failures) {
         throw new Error(`the observer at ${settings.url} failed ${failures} posts in a row: ${failure}`);
       }
@@ -113,7 +113,7 @@ async function post(
         "content-type": "application/json",
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
-      body: bodyOf(batch),
+      body: formatBatch(batch),
       // Events go only to the configured address.
       redirect: "manual",
       signal: AbortSignal.any([AbortSignal.timeout(settings.timeout_seconds * 1_000), signal]),

@@ -187,7 +187,9 @@ class Preview {
     faultPoint("preview.after_open");
     const part = { address: this.#address, text, idempotencyKey: `${turnId}-preview`, attempts: 0 };
     // The turn may have ended meanwhile: its answer needs no preview.
-    const outcome: SendOutcome | null = this.#stopped ? null : await within((signal) => adapter.send(part, signal));
+    const outcome: SendOutcome | null = this.#stopped
+      ? null
+      : await withTimeout((signal) => adapter.send(part, signal));
     faultPoint("preview.after_send");
     if (outcome?.state === "sent" && outcome.providerMessageId !== null) {
       this.#messageId = outcome.providerMessageId;
@@ -208,7 +210,7 @@ class Preview {
     );
     if (verdict === "never") this.#stopped = true;
     if (verdict !== "edit" || this.#isStopped()) return;
-    const outcome = await within(
+    const outcome = await withTimeout(
       async (signal) => adapter.edit?.(this.#address, messageId, text, signal) ?? cannotEdit,
     );
     if (outcome.state === "sent") this.#shown = text.text;
@@ -266,7 +268,7 @@ function settlementOf(outcome: SendOutcome | null): Settlement {
 }
 
 /** An outcome in time, even if the adapter ignores the signal or throws. */
-async function within(send: (signal: AbortSignal) => Promise<SendOutcome>): Promise<SendOutcome> {
+async function withTimeout(send: (signal: AbortSignal) => Promise<SendOutcome>): Promise<SendOutcome> {
   const timeout = AbortSignal.timeout(sendTimeoutMs);
   const late = Promise.withResolvers<SendOutcome>();
   timeout.addEventListener("abort", () => late.resolve({ state: "unknown", reason: "no answer in time" }));

@@ -37,7 +37,7 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       if (body.length === 0)
         throw new HttpError(400, "invalid_request", "the body is empty; send the file as the body");
-      const { sha256, mediaType, bytes } = await keep(deps, body);
+      const { sha256, mediaType, bytes } = await storeContent(deps, body);
       reply.code(201);
       return { sha256, mediaType, name: attachmentName(query.data.name, "file"), bytes };
     });
@@ -65,7 +65,7 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
 }
 
 /** Stores a file. Throws HttpError 413 or 415. */
-export async function keep({ bus }: Pick<HttpDeps, "bus">, body: Buffer) {
+export async function storeContent({ bus }: Pick<HttpDeps, "bus">, body: Buffer) {
   try {
     return await storeBlob(bus, body);
   } catch (error) {

@@ -1,7 +1,7 @@
-// Messages in OpenAI's formats as input of the agent: instructions, earlier messages, the new text and its files.
+// Converts messages in OpenAI's formats to input of the agent: instructions, earlier messages, the new text and its files.
 import { attachmentName, maxAttachments, type AnswerRequirements } from "@parley/contracts";
 import { instructionsText, type AuthorizedInput } from "../ingress/authorized-input.ts";
-import { keep } from "./attachments.ts";
+import { storeContent } from "./attachments.ts";
 import type { HttpDeps } from "./deps.ts";
 import { HttpError } from "./errors.ts";
 
@@ -27,6 +27,7 @@ export interface AgentRequest {
   answer?: AnswerRequirements | undefined;
 }
 
+/** The error for a value that Parley does not support. */
 export function unsupported(param: string, message: string): HttpError {
   return new HttpError(400, "unsupported_value", `${param}: ${message}`, { param });
 }
@@ -66,12 +67,12 @@ export function fileOf(url: unknown, kind: string, param: string, name?: string 
   return { name: name ?? `${kind}.${extension}`, content: Buffer.from(data, "base64") };
 }
 
-/** Base64 takes four bytes for three; the rest of the request is text. */
-const textBytes = 1024 * 1024;
+/** For everything in a request except its files. */
+const maxTextBytes = 1024 * 1024;
 
-/** The body limit of a route whose requests contain files. */
+/** The body limit of a route whose requests contain files. Base64 takes four bytes for three. */
 export function bodyLimitFor({ settings }: Pick<HttpDeps, "settings">): number {
-  return Math.ceil((settings.attachments.max_bytes * 4) / 3) + textBytes;
+  return Math.ceil((settings.attachments.max_bytes * 4) / 3) + maxTextBytes;
 }
 
 /**
@@ -95,7 +96,10 @@ export async function agentInput(
     throw new HttpError(400, "unsupported_value", `a request can have at most ${maxAttachments} files`);
   }
   const attachments = await Promise.all(
-    files.map(async ({ name, content }) => ({ ...(await keep(deps, content)), name: attachmentName(name, "file") })),
+    files.map(async ({ name, content }) => ({
+      ...(await storeContent(deps, content)),
+      name: attachmentName(name, "file"),
+    })),
   );
   return { ...input, before, attachments, answer: request.answer };
 }

@@ -44,7 +44,7 @@ export function messageOfDraft(
   };
 }
 
-/** Left out when the platform's time is invalid. */
+/** Omitted when the platform's time is invalid. */
 function sentAtOf({ sentAt }: InboundDraft): Pick<InboundMessage, "sentAt"> {
   const sentMs = Date.parse(sentAt ?? "");
   return sentMs >= 0 && sentMs < latestMs ? { sentAt: new Date(sentMs).toISOString() } : {};

@@ -75,7 +75,7 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
  * Sends the statements of `send` with one write to the socket: on loopback and on fast networks a write costs about as much processor time
  * as a small statement, and each wakes PostgreSQL.
  */
-export function inOneWrite<R>({ connection: { stream } }: PoolClient, send: () => R): R {
+export function batchWrites<R>({ connection: { stream } }: PoolClient, send: () => R): R {
   stream.cork();
   try {
     return send();

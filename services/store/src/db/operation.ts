@@ -5,7 +5,7 @@ import { faultPoint } from "@parley/chassis";
 import { WireError, type InlineSettlement } from "@parley/contracts";
 import { z } from "zod";
 import { DatabaseError, type QueryConfig } from "pg";
-import { inOneWrite, withClient, type Database, type PoolClient } from "./database.ts";
+import { batchWrites, withClient, type Database, type PoolClient } from "./database.ts";
 
 /** The advisory lock between writers of agent-core and a takeover; `parley.enter` takes the same one. */
 export const epochLock = 7_305_510_218;
@@ -29,7 +29,7 @@ export interface LockedSession {
 
 export interface Outcome<R> {
   result: R;
-  /** Small value stored under the operation id. Left out when nothing changed: a repeated request then runs again. */
+  /** Small value stored under the operation id. Omitted when nothing changed: a repeated request then runs again. */
   memo?: unknown;
 }
 
@@ -115,7 +115,7 @@ async function begin(
 ): Promise<{ known: unknown; session: LockedSession | undefined; rows: object[] }> {
   // The connection is pipelined: the second statement is sent without waiting, and PostgreSQL runs it after the fence was taken.
   const [opened, ran] = await Promise.allSettled(
-    inOneWrite(client, () => [
+    batchWrites(client, () => [
       client.query<object>(opening(client, opId, guard)),
       first === undefined ? Promise.resolve(undefined) : client.query<object>(first),
     ]),

@@ -31,7 +31,7 @@ export type Handlers = {
 };
 
 /** The handler of a request for one call: it takes session, author and audience only from the checked grant. */
-export function granted<I extends { grant: string }, O>(
+export function withGrant<I extends { grant: string }, O>(
   handle: (context: StoreContext, grant: Grant, input: I) => Promise<O>,
 ): (context: StoreContext, input: I) => Promise<O> {
   return async (context, input) => handle(context, await context.grants.check(input.grant), input);

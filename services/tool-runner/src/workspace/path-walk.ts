@@ -1,15 +1,15 @@
-// Walks a path part by part from an open directory: each part is opened below the descriptor of its parent and never through a
-// symbolic link. Links are read and walked the same way, and `..` returns to the parent's descriptor.
+// Walks a path component by component from an open directory: each component is opened relative to the descriptor of its parent and never
+// through a symbolic link. The components of a link's target are walked in the same way; `..` returns to the parent's descriptor.
 import { constants, type Stats } from "node:fs";
 import { mkdir, open, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, WorkspaceError } from "./errors.ts";
-import { outside, displayPath, splitPath } from "./paths.ts";
+import { outsideError, displayPath, splitPath } from "./paths.ts";
 import {
-  changed,
+  changedError,
   inDirectory,
   kindOf,
-  notFound,
+  notFoundError,
   openedDirectory,
   statsOf,
   type Directory,
@@ -18,10 +18,12 @@ import {
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 const maxLinks = 40;
-/** How often a part may change between lstat and open before the walk fails. */
+/** How often a component may change between lstat and open before the walk fails. */
 const maxRaces = 16;
+/** Each parent that the walk creates is examined again and counts as a race. */
+const maxCreatedParents = 128;
 
-/** One path walk: its open directories, their names, and its budgets for links and races. */
+/** The state of one walk: its open directories, their names, and the numbers of links and races so far. */
 export class PathWalk {
   readonly #path: string;
   readonly #root: string;
@@ -38,28 +40,29 @@ export class PathWalk {
     this.#createParents = createParents;
   }
 
-  async toEnd(parts: string[]): Promise<ResolvedPath> {
-    const ahead = parts.toReversed();
+  /** Walks all components. The last one may be missing or a file; a link is followed. Throws WorkspaceError. */
+  async resolve(components: string[]): Promise<ResolvedPath> {
+    const remaining = components.toReversed();
     for (;;) {
-      const name = ahead.pop();
-      if (name === undefined) return this.#here();
+      const name = remaining.pop();
+      if (name === undefined) return this.#currentDirectory();
       if (name === "..") {
-        await this.#back();
+        await this.#leave();
         continue;
       }
       const stats = await statsOf(this.#top, name);
       if (stats === null) {
-        if (ahead.length === 0) return this.#place(name, null);
-        if (!this.#createParents || ahead.includes("..")) throw notFound([...this.#names, name].join("/"));
+        if (remaining.length === 0) return this.#resolvedPath(name, null);
+        if (!this.#createParents || remaining.includes("..")) throw notFoundError([...this.#names, name].join("/"));
         await makeDirectory(this.#top, name);
-        ahead.push(name);
-        this.#race();
+        remaining.push(name);
+        this.#countRace();
       } else if (stats.isSymbolicLink()) {
-        ahead.push(...(await this.#linkTarget(name)));
-      } else if (ahead.length === 0) {
-        return this.#place(name, stats);
+        remaining.push(...(await this.#linkTarget(name)));
+      } else if (remaining.length === 0) {
+        return this.#resolvedPath(name, stats);
       } else if (stats.isDirectory()) {
-        if (!(await this.#enter(name))) ahead.push(name);
+        if (!(await this.#enter(name))) remaining.push(name);
       } else {
         throw new WorkspaceError(
           "not_a_directory",
@@ -76,11 +79,11 @@ export class PathWalk {
 
   get #top(): Directory {
     const top = this.#open.at(-1);
-    if (top === undefined) throw outside(this.#path);
+    if (top === undefined) throw outsideError(this.#path);
     return top;
   }
 
-  #place(name: string, stats: Stats | null): ResolvedPath {
+  #resolvedPath(name: string, stats: Stats | null): ResolvedPath {
     return {
       directory: this.#top,
       name,
@@ -90,15 +93,15 @@ export class PathWalk {
     };
   }
 
-  /** The place of the current directory of the walk. */
-  async #here(): Promise<ResolvedPath> {
+  /** The current directory as the result of the walk. */
+  async #currentDirectory(): Promise<ResolvedPath> {
     const stats = await this.#top.handle.stat();
     const relative = this.#names.length === 0 ? "." : this.#names.join("/");
     return { directory: this.#top, name: ".", relative, stats, [Symbol.asyncDispose]: () => this.release() };
   }
 
-  async #back(): Promise<void> {
-    if (this.#open.length === 1) throw outside(this.#path);
+  async #leave(): Promise<void> {
+    if (this.#open.length === 1) throw outsideError(this.#path);
     this.#names.pop();
     await this.#open.pop()?.[Symbol.asyncDispose]();
   }
@@ -114,12 +117,12 @@ export class PathWalk {
     } catch (error) {
       const code = errnoOf(error);
       if (code !== "ELOOP" && code !== "ENOTDIR" && code !== "ENOENT") throw error;
-      this.#race();
+      this.#countRace();
       return false;
     }
   }
 
-  /** The parts to walk in place of a link, last one first. An absolute target starts at the root. */
+  /** The components to walk in place of a link, the last one first. An absolute target starts at the root. */
   async #linkTarget(name: string): Promise<string[]> {
     this.#links += 1;
     if (this.#links > maxLinks) {
@@ -131,20 +134,20 @@ export class PathWalk {
     } catch (error) {
       const code = errnoOf(error);
       if (code !== "EINVAL" && code !== "ENOENT") throw error;
-      this.#race();
+      this.#countRace();
       return [name];
     }
-    const parts = splitPath(target, this.#root);
+    const components = splitPath(target, this.#root);
     if (target.startsWith("/")) {
       await this.release();
       this.#names.length = 0;
     }
-    return parts.toReversed();
+    return components.toReversed();
   }
 
-  #race(): void {
+  #countRace(): void {
     this.#races += 1;
-    if (this.#races > maxRaces + (this.#createParents ? 128 : 0)) throw changed(this.#path);
+    if (this.#races > maxRaces + (this.#createParents ? maxCreatedParents : 0)) throw changedError(this.#path);
   }
 }
 

@@ -19,13 +19,13 @@ export function splitPath(path: string, root: string): string[] {
   if (path.includes("\0")) throw new WorkspaceError("invalid_path", "The path contains a NUL byte.");
   if (path.length > maxPathCharacters) throw new WorkspaceError("invalid_path", "The path is too long.");
   const below = path.startsWith("/") ? belowRoot(path, root) : path;
-  if (below === undefined) throw outside(path);
+  if (below === undefined) throw outsideError(path);
   const parts = below.split("/").filter((part) => part !== "" && part !== ".");
   if (parts.length > maxParts) throw new WorkspaceError("invalid_path", "The path has too many parts.");
   return parts;
 }
 
-export function outside(path: string): WorkspaceError {
+export function outsideError(path: string): WorkspaceError {
   return new WorkspaceError(
     "outside",
     `"${displayPath(path)}" is outside the workspace. Paths are relative to the workspace folder and cannot leave it.`,

@@ -60,7 +60,7 @@ export async function openFile(place: ResolvedPath): Promise<OpenFile> {
 
 /** Opens the directory at a place. Throws WorkspaceError when it is not a directory. */
 export async function openDirectory(place: ResolvedPath): Promise<Directory> {
-  if (place.stats === null) throw notFound(place.relative);
+  if (place.stats === null) throw notFoundError(place.relative);
   if (!place.stats.isDirectory()) {
     throw new WorkspaceError("not_a_directory", `"${displayPath(place.relative)}" is not a directory.`);
   }
@@ -68,14 +68,14 @@ export async function openDirectory(place: ResolvedPath): Promise<Directory> {
   return openedDirectory(handle, join(place.directory.path, place.name));
 }
 
-export function notFound(relative: string): WorkspaceError {
+export function notFoundError(relative: string): WorkspaceError {
   return new WorkspaceError("not_found", `"${displayPath(relative)}" does not exist.`);
 }
 
 /** Throws unless it is a regular file. */
 function requireFile(place: ResolvedPath, stats: Stats | null): void {
   const name = displayPath(place.relative);
-  if (stats === null) throw notFound(place.relative);
+  if (stats === null) throw notFoundError(place.relative);
   if (stats.isDirectory()) throw new WorkspaceError("is_a_directory", `"${name}" is a directory; list it with ls.`);
   if (!stats.isFile()) throw new WorkspaceError("not_a_file", `"${name}" is ${kindOf(stats)}, not a file.`);
 }
@@ -94,12 +94,12 @@ async function openLast(place: ResolvedPath, flags: number): Promise<FileHandle>
     return await open(inDirectory(place.directory, place.name), flags);
   } catch (error) {
     const code = errnoOf(error);
-    if (code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT") throw changed(place.relative);
+    if (code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT") throw changedError(place.relative);
     throw error;
   }
 }
 
-export function changed(relative: string): WorkspaceError {
+export function changedError(relative: string): WorkspaceError {
   return new WorkspaceError("changed", `"${displayPath(relative)}" was changed while it was being opened; try again.`);
 }
 

@@ -77,7 +77,7 @@ export class Workspace implements AsyncDisposable {
   async resolve(path: string, options: { createParents?: boolean } = {}): Promise<ResolvedPath> {
     const walk = new PathWalk(path, this.root, this.#directory, options.createParents ?? false);
     try {
-      const place = await walk.toEnd(splitPath(path, this.root));
+      const place = await walk.resolve(splitPath(path, this.root));
       if (this.isDenied(place.relative)) {
         throw new WorkspaceError("denied", `A permission rule denies access to "${displayPath(place.relative)}".`);
       }

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
 import { PlatformUnavailableError } from "../outcome.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { callWithinMs, required, type Call } from "./api.ts";
 import { parseCursor, type Cursor } from "./cursor.ts";
 import { EventQueue } from "./event-queue.ts";
@@ -53,7 +53,7 @@ async function connectOnce(
   cursor: Cursor,
 ): Promise<ConnectionEnd> {
   const { account, call, threads, token, intents } = discord;
-  const timely = (): AbortSignal => within(lease.signal, callWithinMs);
+  const timely = (): AbortSignal => withTimeout(lease.signal, callWithinMs);
   const me = await discord.identify(timely());
   const url = cursor.session?.url ?? (await gatewayUrl(call, timely()));
   const missed = (since: Cursor) => missedMessages(discord, host, since, lease);

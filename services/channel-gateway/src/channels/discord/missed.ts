@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { ChannelHost, LeaseRef } from "../channel.ts";
 import type { Answer } from "../json-api.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { callWithinMs, required } from "./api.ts";
 import type { Discord } from "./connect.ts";
 import { snowflakeAt, type Cursor } from "./cursor.ts";
@@ -44,7 +44,7 @@ export async function* missedMessages(
   const oldest = snowflakeAt(Date.now() - oldestMissedMs);
   const since = message === null || BigInt(message) < BigInt(oldest) ? oldest : message;
   const get = async <Result>(path: string, result: z.ZodType<Result>): Promise<Answer<Result>> =>
-    unlimited(() => call({ method: "GET", path }, result, within(signal, callWithinMs)), signal);
+    unlimited(() => call({ method: "GET", path }, result, withTimeout(signal, callWithinMs)), signal);
   const channels = new Map<string, Unread>();
   for (const id of new Set([...groups, ...conversations])) {
     const channel = await get(`/channels/${id}`, Channel);

@@ -6,7 +6,7 @@ import { sha256 } from "../digest.ts";
 import type { Answer } from "../json-api.ts";
 import { messageOperationsOf } from "../message-operations.ts";
 import { outcomeOf, type OutcomeRules } from "../outcome.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import type { Call } from "./api.ts";
 import { discordMarkdown } from "./markdown.ts";
 import { Snowflake } from "./schema.ts";
@@ -29,7 +29,7 @@ export async function sendPart(call: Call, part: OutboundPart, signal: AbortSign
   if (!Snowflake.safeParse(conversation).success) return { state: "dropped", reason: "not a Discord channel" };
   const files = part.files ?? (part.file === undefined ? [] : [part.file]);
   const content = part.text === null ? "" : discordMarkdown(part.text.text);
-  const limit = within(signal, files.length === 0 ? textWithinMs : filesWithinMs);
+  const limit = withTimeout(signal, files.length === 0 ? textWithinMs : filesWithinMs);
   const path = `/channels/${conversation}/messages`;
   const send = (text: string, attached: readonly OutboundFile[]) =>
     call({ method: "POST", path, body: bodyOf(part, text, attached), files: attached }, Sent, limit);

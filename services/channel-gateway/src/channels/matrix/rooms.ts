@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { MatrixAccount } from "@parley/contracts";
 import type { ChannelHost } from "../channel.ts";
 import { shownName } from "../parsed.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { path, resultOrNull, type MatrixApi } from "./api.ts";
 import type { Me } from "./parse.ts";
 import { textOf } from "./relations.ts";
@@ -161,7 +161,7 @@ export class Rooms {
   }
 
   #timely(): AbortSignal {
-    return within(this.#signal, requestTimeoutMs);
+    return withTimeout(this.#signal, requestTimeoutMs);
   }
 }
 

@@ -6,7 +6,7 @@ import { sha256Hex } from "../digest.ts";
 import type { MessageOperations, OutboundFile, OutboundPart, SendOutcome } from "../channel.ts";
 import { outcomeOf, outcomeOfChange, type OutcomeRules } from "../outcome.ts";
 import type { RenderedText } from "../text/render.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { path, type MatrixApi } from "./api.ts";
 import { uploadMedia } from "./media.ts";
 import { objectOf, targetOf } from "./relations.ts";
@@ -27,7 +27,7 @@ export async function sendPart(api: MatrixApi, part: OutboundPart, signal: Abort
   const room = targetOf(part.address.conversation);
   if (room === null) return notMatrix;
   const { text, file, attempts } = part;
-  const timely = within(signal, text === null ? fileTimeoutMs : textTimeoutMs);
+  const timely = withTimeout(signal, text === null ? fileTimeoutMs : textTimeoutMs);
   let content: object;
   if (text !== null) content = textContent(text);
   else if (file === undefined) return { state: "dropped", reason: "the message has neither text nor file" };
@@ -72,19 +72,19 @@ export function messageOperations(
       const replaces = { "m.new_content": content, "m.relates_to": { rel_type: "m.replace", event_id: messageId } };
       const edit = { ...content, body: `* ${text.plain}`, ...replaces };
       const key = `edit ${messageId} ${text.text}`;
-      const answer = await put(api, room, "m.room.message", key, edit, within(signal, textTimeoutMs));
+      const answer = await put(api, room, "m.room.message", key, edit, withTimeout(signal, textTimeoutMs));
       return outcomeOfChange(answer, messageId, undefined, rules);
     },
     async remove({ conversation }, messageId, signal) {
       const room = targetOf(conversation);
       if (room === null) return notMatrix;
-      const answer = await redact(api, room, messageId, within(signal, textTimeoutMs));
+      const answer = await redact(api, room, messageId, withTimeout(signal, textTimeoutMs));
       return outcomeOfChange(answer, null, ({ status }) => status === 404, rules);
     },
     async react({ conversation }, messageId, reaction, signal) {
       const room = targetOf(conversation);
       if (room === null) return notMatrix;
-      const timely = within(signal, textTimeoutMs);
+      const timely = withTimeout(signal, textTimeoutMs);
       if (reaction === null) {
         return unreact(room, messageId, timely).catch((error: unknown) => {
           return { state: "retry", afterMs: unidentifiedPauseMs, reason: errorMessage(error) };

@@ -5,7 +5,7 @@ import type { MatrixAccount } from "@parley/contracts";
 import type { ChannelHost, LeaseRef, Position } from "../channel.ts";
 import { PlatformUnavailableError } from "../outcome.ts";
 import { skipUnstorable, store, type ParsedInput } from "../parsed.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { resultOrNull, type MatrixApi } from "./api.ts";
 import { mayNeedName, parse, relatedIdOf } from "./parse.ts";
 import { Rooms } from "./rooms.ts";
@@ -30,7 +30,7 @@ const idleCheckpointMs = 10_000;
 export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef): Promise<void> {
   const { signal } = lease;
   const { api, account, settings } = deps;
-  const userId = await deps.identify(within(signal, requestTimeoutMs));
+  const userId = await deps.identify(withTimeout(signal, requestTimeoutMs));
   const rooms = new Rooms(api, settings, userId, signal);
   await rooms.readProfile();
   await rooms.joinGroups(host.log);
@@ -56,9 +56,9 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
     const inputs: ParsedInput[] = [];
     for (const [roomId, room] of [...Object.entries(changed.join), ...Object.entries(changed.leave)]) {
       rooms.observe(roomId, [...room.state.events, ...room.timeline.events]);
-      const truncated = () =>
+      const onTruncated = () =>
         host.log.error({ conversation: roomId }, "messages skipped: too many since the last connection");
-      for (const event of await eventsSince({ api, userId, signal, truncated }, roomId, room, from)) {
+      for (const event of await eventsSince({ api, userId, signal, onTruncated }, roomId, room, from)) {
         const input = await inputOf(roomId, event);
         if (input !== null) inputs.push(input);
       }
@@ -76,7 +76,7 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
         ...(since === null ? {} : { since }),
       },
       result: Sync,
-      signal: within(signal, answerTimeoutMs),
+      signal: withTimeout(signal, answerTimeoutMs),
     });
     if (signal.aborted) return;
     const batch = await resultOrNull(answer, signal);

@@ -1,8 +1,8 @@
-// The events of a room since the last synchronisation. A response has only the newest events of a busy room, so the older ones are
-// fetched page by page.
+// The events of a room since the last synchronization. The response contains only the newest events of a busy room; older ones are fetched
+// page by page.
 import type { z } from "zod";
 import type { Answer } from "../json-api.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { path, resultOrNull, type MatrixApi } from "./api.ts";
 import { Messages, type MatrixEvent, type SyncedRoom } from "./schema.ts";
 
@@ -13,7 +13,10 @@ const pageEvents = 50;
 const maxPages = 200;
 const requestTimeoutMs = 30_000;
 
-/** Names of senders are repeated, because another replica may have received them before. */
+/**
+ * Redundant members: the server sends the names of senders with every response, because an earlier response may have gone to another
+ * replica.
+ */
 export const syncFilter = JSON.stringify({
   presence: { types: [] },
   account_data: { types: [] },
@@ -29,8 +32,8 @@ export interface TimelineDeps {
   api: MatrixApi;
   userId: string;
   signal: AbortSignal;
-  /** Older events than the limit exist. */
-  truncated: () => void;
+  /** Called when there are more than `maxPages` of events, so that older ones are lost. */
+  onTruncated: () => void;
 }
 
 /** All events since `since`, oldest first; after a join those since the invitation, because people write while the agent joins. */
@@ -58,7 +61,7 @@ export async function eventsSince(
 
 /** Reads backwards to `since`, or to an event that `isFirst` accepts. */
 async function fetchBefore(
-  { api, signal, truncated }: TimelineDeps,
+  { api, signal, onTruncated }: TimelineDeps,
   roomId: string,
   before: string,
   since: string | null,
@@ -78,14 +81,14 @@ async function fetchBefore(
         filter: JSON.stringify({ types: eventTypes }),
       },
       result: Messages,
-      signal: within(signal, requestTimeoutMs),
+      signal: withTimeout(signal, requestTimeoutMs),
     });
-    // A room that the agent has left has no messages for it.
+    // Null: the agent may not read this room, because it has left.
     const { chunk, end } = (await resultOrNull(answer, signal)) ?? { chunk: [] };
     found.push(...chunk);
     if (end === undefined || end === from || chunk.some(isFirst)) return found.toReversed();
     from = end;
   }
-  truncated();
+  onTruncated();
   return found.toReversed();
 }

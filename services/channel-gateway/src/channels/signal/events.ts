@@ -1,11 +1,11 @@
-// The event stream of a signal-cli daemon (Server-Sent Events). Events are passed on one at a time: while one is being stored, the stream is
-// not read, so the daemon receives no further messages from Signal.
+// The event stream of a signal-cli daemon (Server-Sent Events). Events are handled one at a time: while one is being stored, the stream is
+// not read, and the daemon then receives no further messages from Signal.
 import { createParser } from "eventsource-parser";
 import { AccountRejectedError } from "../channel.ts";
 import { requestFailure } from "../transport.ts";
 import { endpoint } from "./rpc.ts";
 
-/** The daemon sends a comment every 15 s; after three missed ones the connection counts as broken. */
+/** The daemon sends a comment every 15 s; when three are missing, the connection is considered lost. */
 const defaultSilenceMs = 45_000;
 /** Longer than the largest envelope: a text of 64 KiB with its mentions, previews and quotes. */
 const maxEventChars = 4 * 1024 * 1024;
@@ -19,7 +19,7 @@ export interface DaemonEvent {
 export interface EventStreamOptions {
   daemonUrl: string;
   number: string;
-  /** Sent as `Last-Event-ID`: a daemon that numbers events repeats those behind it. */
+  /** Sent as `Last-Event-ID`: a daemon that numbers events sends the later ones again. */
   lastEventId: string | undefined;
   signal: AbortSignal;
   silenceMs?: number | undefined;
@@ -30,20 +30,20 @@ class EventStreamError extends Error {
 }
 
 /**
- * Reads events until the stream ends or `signal` aborts, then resolves. Rejects with an EventStreamError when it breaks, with
- * AccountRejectedError when the daemon does not have the number, and with the error of `onOpen` or `onEvent`.
+ * Reads events until the stream ends or `signal` aborts, then resolves. Rejects with an EventStreamError when the connection
+ * fails or receives nothing for `silenceMs`, with AccountRejectedError when the daemon does not have the number, and with the error of `onOpen` or `onEvent`.
  */
 export async function readEvents(
   { daemonUrl, number, lastEventId, signal, silenceMs = defaultSilenceMs }: EventStreamOptions,
   onOpen: () => Promise<void>,
   onEvent: (event: DaemonEvent) => Promise<void>,
 ): Promise<void> {
-  const silent = new AbortController();
-  const ended = AbortSignal.any([signal, silent.signal]);
+  const silence = new AbortController();
+  const ended = AbortSignal.any([signal, silence.signal]);
   let timer: NodeJS.Timeout | undefined;
-  const expectBytes = (): void => {
+  const restartSilenceTimer = (): void => {
     clearTimeout(timer);
-    timer = setTimeout(() => silent.abort(), silenceMs);
+    timer = setTimeout(() => silence.abort(), silenceMs);
   };
   const connect = async (): Promise<AsyncIterable<Uint8Array>> => {
     const response = await fetch(`${endpoint(daemonUrl, "events")}?account=${encodeURIComponent(number)}`, {
@@ -57,41 +57,41 @@ export async function readEvents(
     throw new EventStreamError(`HTTP ${response.status} for the event stream`);
   };
   try {
-    expectBytes();
-    const body = await connect().catch((error: unknown) => orBroken(error, ended));
+    restartSilenceTimer();
+    const body = await connect().catch((error: unknown) => throwStreamError(error, ended));
     clearTimeout(timer);
     await onOpen();
-    expectBytes();
+    restartSilenceTimer();
     const bytes = body[Symbol.asyncIterator]();
     try {
-      for await (const events of parsed(bytes, ended)) {
+      for await (const events of parseEvents(bytes, ended)) {
         clearTimeout(timer);
         for (const event of events) {
           if (signal.aborted) return;
           await onEvent(event);
         }
-        expectBytes();
+        restartSilenceTimer();
       }
     } finally {
       await bytes.return?.().catch(() => undefined);
     }
   } catch (error) {
     if (signal.aborted) return;
-    if (silent.signal.aborted) throw new EventStreamError(`nothing received for ${silenceMs / 1_000} s`);
+    if (silence.signal.aborted) throw new EventStreamError(`nothing received for ${silenceMs / 1_000} s`);
     throw error;
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** The events of each chunk, also of chunks without one. */
-async function* parsed(bytes: AsyncIterator<Uint8Array>, ended: AbortSignal): AsyncGenerator<DaemonEvent[]> {
+/** Yields the events of each chunk, an empty list for a chunk that completes none. */
+async function* parseEvents(bytes: AsyncIterator<Uint8Array>, ended: AbortSignal): AsyncGenerator<DaemonEvent[]> {
   const events: DaemonEvent[] = [];
   const parser = createParser({ onEvent: ({ id, data }) => events.push({ id, data }) });
   const decoder = new TextDecoder();
   let unfinishedChars = 0;
   for (;;) {
-    const next = await bytes.next().catch((error: unknown) => orBroken(error, ended));
+    const next = await bytes.next().catch((error: unknown) => throwStreamError(error, ended));
     if (next.done === true) return;
     const text = decoder.decode(next.value, { stream: true });
     parser.feed(text);
@@ -101,7 +101,7 @@ async function* parsed(bytes: AsyncIterator<Uint8Array>, ended: AbortSignal): As
   }
 }
 
-function orBroken(error: unknown, ended: AbortSignal): never {
+function throwStreamError(error: unknown, ended: AbortSignal): never {
   if (error instanceof AccountRejectedError || error instanceof EventStreamError) throw error;
   throw new EventStreamError(requestFailure(error, ended).reason);
 }

@@ -8,7 +8,7 @@ import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channe
 import { untilStored } from "../inbound-queue.ts";
 import { PlatformUnavailableError } from "../outcome.ts";
 import { idOf, store } from "../parsed.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { readEvents } from "./events.ts";
 import { parse } from "./parse.ts";
@@ -84,7 +84,7 @@ export async function receive({ account, settings, call, silenceMs }: Receiving,
         await file.close();
       }
     }
-    await requireAccount(call, number, within(signal, checkWithinMs));
+    await requireAccount(call, number, withTimeout(signal, checkWithinMs));
     const onOpen = async (): Promise<void> => {
       failures = 0;
       host.log.info({}, "connected");

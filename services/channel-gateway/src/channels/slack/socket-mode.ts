@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
 import type { Answer } from "../json-api.ts";
 import { resultOf } from "../outcome.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import type { Call } from "./api.ts";
 import type { SlackApp } from "./intake.ts";
 import { SlackSocket, type Take } from "./socket.ts";
@@ -29,9 +29,9 @@ export async function holdConnection(
   take: Take,
 ): Promise<void> {
   const { signal } = lease;
-  const me = required(await app.identify(within(signal, callWithinMs)));
+  const me = required(await app.identify(withTimeout(signal, callWithinMs)));
   const open = async (): Promise<SlackSocket> => {
-    const answer = await appCall("apps.connections.open", {}, Opened, within(signal, callWithinMs));
+    const answer = await appCall("apps.connections.open", {}, Opened, withTimeout(signal, callWithinMs));
     if (answer.kind === "refused" && answer.status === 429) {
       await delay(answer.retryAfterMs ?? firstPauseMs, undefined, { signal }).catch(() => undefined);
     }

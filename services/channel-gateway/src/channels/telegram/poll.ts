@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { ChannelHost, LeaseRef } from "../channel.ts";
 import { ConnectionCalls } from "../connection-calls.ts";
-import { within } from "../transport.ts";
+import { withTimeout } from "../transport.ts";
 import { handleUpdate, type Bot } from "./handle-update.ts";
 import { allowedUpdates } from "./parse.ts";
 import { shownAs, Update } from "./update-schema.ts";
@@ -21,7 +21,7 @@ export async function poll(
 ): Promise<void> {
   const { signal } = lease;
   const calls = new ConnectionCalls("Telegram", host, signal);
-  const timely = (): AbortSignal => within(signal, answerWithinMs);
+  const timely = (): AbortSignal => withTimeout(signal, answerWithinMs);
   const removeWebhook = () =>
     calls.succeeded("deleteWebhook", () => call("deleteWebhook", {}, z.literal(true), timely()));
   me.forget();

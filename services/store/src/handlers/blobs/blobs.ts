@@ -15,9 +15,9 @@ import {
 import { referFromSession, referredBy, referredByFamily } from "../../blobs/references.ts";
 import { abandon } from "../../blobs/orphans.ts";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
-import { requireOpen } from "../../grants.ts";
+import { requireOpenCall } from "../../grants.ts";
 import { runTransaction } from "../../db/operation.ts";
-import { granted, type Handlers, type StoreContext } from "../handler.ts";
+import { withGrant, type Handlers, type StoreContext } from "../handler.ts";
 
 interface OpenUpload extends Upload {
   done: boolean;
@@ -46,7 +46,7 @@ export const blobHandlers = {
     if (input.grant === undefined)
       return announce(database, rules, input, { sessionId: null, mayHave: async () => false });
     const grant = await grants.check(input.grant);
-    await withClient(database, (client) => requireOpen(client, grant));
+    await withClient(database, (client) => requireOpenCall(client, grant));
     return announce(database, rules, input, {
       sessionId: grant.sessionId,
       mayHave: async (client, sha256) => (await referredBy(client, grant, [sha256])).has(sha256),
@@ -67,9 +67,9 @@ export const blobHandlers = {
   },
 
   /** For a tool call: content of its own agent tree; other content counts as missing. */
-  callBlobGet: granted(async (context, grant, { sha256, n }) => {
+  callBlobGet: withGrant(async (context, grant, { sha256, n }) => {
     const known = await withClient(context.database, async (client) => {
-      await requireOpen(client, grant);
+      await requireOpenCall(client, grant);
       return referredBy(client, grant, [sha256]);
     });
     if (!known.has(sha256)) throw new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);

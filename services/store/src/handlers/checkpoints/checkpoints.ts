@@ -3,7 +3,7 @@ import { store, textOf, WireError, type CapturedDocument, type CapturedFile } fr
 import { oneLine } from "@parley/kit";
 import { DatabaseError } from "pg";
 import { withClient, type Database, type PoolClient } from "../../db/database.ts";
-import { requireOpen } from "../../grants.ts";
+import { requireOpenCall } from "../../grants.ts";
 import { singleRow } from "../../db/operation.ts";
 import { checkPermit, withRewindPermit, type PermittedRewind } from "./rewind-permits.ts";
 import type { Handlers } from "../handler.ts";
@@ -94,7 +94,7 @@ export const checkpointHandlers = {
   async checkpointTrack({ database, grants }, { by, files: kept }) {
     if ("rewind" in by) return recordFiles(database, (await checkPermit(database, by.rewind)).rewindId, kept);
     const grant = await grants.check(by.grant);
-    await withClient(database, (client) => requireOpen(client, grant));
+    await withClient(database, (client) => requireOpenCall(client, grant));
     return recordFiles(database, grant.rootTurnId, kept);
   },
 

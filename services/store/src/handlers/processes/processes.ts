@@ -7,7 +7,7 @@ import { hashOf } from "../../grants.ts";
 import { runTransaction } from "../../db/operation.ts";
 import { enqueueExitNotice, type AnnouncedProcess } from "./exit-notice.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
-import { granted, type Handlers, type StoreContext } from "../handler.ts";
+import { withGrant, type Handlers, type StoreContext } from "../handler.ts";
 
 /** Separates a replica's name from its incarnation in runner names. */
 const separator = "#";
@@ -53,7 +53,7 @@ export const processHandlers = {
     return { processes };
   },
 
-  processBegin: granted(async ({ database }, { turnId, tainted }, input) => {
+  processBegin: withGrant(async ({ database }, { turnId, tainted }, input) => {
     const { id, runner, keyHash, command, startedAt, notify } = input;
     const { rowCount } = await database.query(
       `INSERT INTO parley.processes (id, session_id, turn_id, runner, command, started_at, notify, tainted, key_hash)

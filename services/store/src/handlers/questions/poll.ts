@@ -21,7 +21,7 @@ import { announceOutgoing, enqueueText } from "../outbox/enqueue.ts";
 import { requeueUndelivered } from "./requeue.ts";
 import { publishReady, type ReadyHint } from "../turns/notify.ts";
 import { SessionLog } from "../sessions/log.ts";
-import { granted, type Handlers } from "../handler.ts";
+import { withGrant, type Handlers } from "../handler.ts";
 
 type Input = InputOf<typeof store.questionRaise>;
 type Output = OutputOf<typeof store.questionRaise>;
@@ -30,7 +30,7 @@ type Output = OutputOf<typeof store.questionRaise>;
 const maxRaised = 60;
 
 export const pollHandlers = {
-  questionRaise: granted(async ({ database, bus }, grant, input) => {
+  questionRaise: withGrant(async ({ database, bus }, grant, input) => {
     const { turnId, n } = grant;
     let raised: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
     const wakes: ReadyHint[] = [];
@@ -88,7 +88,7 @@ export const pollHandlers = {
     return output;
   }),
 
-  questionLook: granted(({ database }, { turnId, n }, { questionId, heldForMs }) => {
+  questionLook: withGrant(({ database }, { turnId, n }, { questionId, heldForMs }) => {
     return runTransaction(database, async (client) => {
       const { rows } = await client.query<OutputOf<typeof store.questionLook>>(
         `UPDATE parley.questions q

@@ -20,7 +20,7 @@ import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
 import { unpark, publishReady, type ReadyHint } from "../turns/notify.ts";
 import { requeueUndelivered, hasRaisedQuestion } from "../questions/requeue.ts";
 import { recordReply } from "../voice/replies.ts";
-import { granted, type Handlers } from "../handler.ts";
+import { withGrant, type Handlers } from "../handler.ts";
 
 interface Key {
   turnId: string;
@@ -36,7 +36,7 @@ export const stepHandlers = {
   },
 
   /** `intended → running`. A running `idempotent` step may be claimed again: the same key has one effect. */
-  stepClaim: granted(({ database }, grant, input) => {
+  stepClaim: withGrant(({ database }, grant, input) => {
     return runOperation(
       database,
       { opId: operationOf(grant, input.opId), epoch: input.epoch },
@@ -65,7 +65,7 @@ export const stepHandlers = {
   }),
 
   /** Settlement by the tool-runner of the call: only it has the secret of the claim, and its result may refer only to its session's content. */
-  callSettle: granted(({ database, bus }, grant, { opId, claim: secret, state, result }) => {
+  callSettle: withGrant(({ database, bus }, grant, { opId, claim: secret, state, result }) => {
     const { turnId, n } = grant;
     const settlement = { opId: operationOf(grant, opId), epoch: null, turnId, n, state, result };
     return settleOnce(database, bus, settlement, { grant, claimHash: hashOf(secret) });

@@ -3,7 +3,7 @@
 import type { SessionEvent } from "@parley/contracts";
 
 export interface Batch {
-  /** Each a JSON object. */
+  /** JSON texts of the events. */
   events: string[];
   /** Events dropped since the previous batch. */
   dropped: number;
@@ -12,49 +12,49 @@ export interface Batch {
 /** The size limit of a batch; a single event may exceed it. */
 const maxBatchCharacters = 1024 * 1024;
 
-export class Batches {
-  readonly #places: number;
-  #waiting: string[] = [];
+export class ObserverQueue {
+  readonly #capacity: number;
+  #queued: string[] = [];
   #dropped = 0;
   #wake: () => void = () => undefined;
 
-  /** Holds at most `places` events. */
-  constructor(places: number) {
-    this.#places = places;
+  /** `capacity`: maximum number of queued events. */
+  constructor(capacity: number) {
+    this.#capacity = capacity;
   }
 
   /** Returns false when the queue is full. */
   push(sessionId: string, event: SessionEvent): boolean {
-    if (this.#waiting.length >= this.#places) {
+    if (this.#queued.length >= this.#capacity) {
       this.#dropped += 1;
       return false;
     }
-    this.#waiting.push(JSON.stringify({ session: sessionId, ...event }));
+    this.#queued.push(JSON.stringify({ session: sessionId, ...event }));
     this.#wake();
     return true;
   }
 
-  /** Counts the events of a failed post as dropped; the next batch reports them. */
-  lost(batch: Batch): void {
+  /** Counts the events of a batch that could not be sent; the next batch reports them. */
+  countAsDropped(batch: Batch): void {
     this.#dropped += batch.dropped + batch.events.length;
   }
 
   /** Waits for the first event, then returns the queued events up to the batch limit. Rejects with the signal's reason. */
   async next(signal: AbortSignal): Promise<Batch> {
-    while (this.#waiting.length === 0) await this.#arrival(signal);
+    while (this.#queued.length === 0) await this.#waitForEvent(signal);
     signal.throwIfAborted();
     let characters = 0;
-    const full = this.#waiting.findIndex((event, index) => {
+    const end = this.#queued.findIndex((event, index) => {
       characters += event.length;
       return index > 0 && characters > maxBatchCharacters;
     });
-    const events = this.#waiting.splice(0, full < 0 ? this.#waiting.length : full);
+    const events = this.#queued.splice(0, end < 0 ? this.#queued.length : end);
     const dropped = this.#dropped;
     this.#dropped = 0;
     return { events, dropped };
   }
 
-  async #arrival(signal: AbortSignal): Promise<void> {
+  async #waitForEvent(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#wake = resolve;
@@ -68,7 +68,7 @@ export class Batches {
   }
 }
 
-/** The JSON body of a post. */
-export function bodyOf({ events, dropped }: Batch): string {
+/** A batch as the JSON body of a request. */
+export function formatBatch({ events, dropped }: Batch): string {
   return `{"dropped":${dropped},"events":[${events.join(",")}]}`;
 }
