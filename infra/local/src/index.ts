@@ -5,6 +5,7 @@ export { debianBinary, debianLibrary, hasApt, type DebianBinary } from "./server
 export { suitePrograms, type SuiteMounts, type SuiteOptions, type SuitePrograms } from "./servers/debian-suite.ts";
 export { npmPackage, type NpmPackage } from "./servers/npm-package.ts";
 export { missingServers, onPath, sharedCacheDir } from "./servers/locate.ts";
+export { findChromium } from "./test-peers.ts";
 export { startNats, type NatsOptions, type NatsServer, type NatsUser } from "./servers/nats.ts";
 export { freePort } from "./servers/ports.ts";
 export {

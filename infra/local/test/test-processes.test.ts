@@ -1,7 +1,7 @@
 // The distribution of test files over processes.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
@@ -110,4 +110,18 @@ test("prints the options of npm test and runs no test when help is asked for", (
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
   assert.match(stdout, /^npm test -- \[options\] \[files\] /);
   assert.deepEqual([status, stderr], [0, ""]);
+});
+
+test("finds the browser that PARLEY_CHROMIUM names, or one on the PATH, or none", () => {
+  const module = new URL("../src/test-peers.ts", import.meta.url).href;
+  const script = `const { findChromium } = await import(${JSON.stringify(module)}); console.log(String(findChromium()));`;
+  const find = (env: Record<string, string>) => {
+    const args = ["--conditions=@parley/source", "--input-type=module", "--eval", script];
+    return spawnSync(process.execPath, args, { encoding: "utf8", env }).stdout.trim();
+  };
+  const program = file("bin/chromium", "#!/bin/sh\n");
+  chmodSync(program, 0o755);
+  assert.equal(find({ PATH: dirname(program), PARLEY_CHROMIUM: "/opt/browser" }), "/opt/browser");
+  assert.equal(find({ PATH: dirname(program) }), program);
+  assert.equal(find({ PATH: join(root, "nothing") }), "null");
 });

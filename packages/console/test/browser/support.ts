@@ -1,22 +1,9 @@
 // A real browser for the tests: Debian's Chromium, driven by playwright-core.
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
-import { join } from "node:path";
-import { onPath, sharedCacheDir } from "@parley/local";
 import { chromium, type Browser } from "playwright-core";
 
-/** The browser's program: PARLEY_CHROMIUM, one on the PATH, or the one that `npm test` has unpacked. Null: there is none. */
-export function findChromium(): string | null {
-  const given = process.env["PARLEY_CHROMIUM"];
-  if (given !== undefined && given !== "") return given;
-  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
-    const found = onPath(name);
-    if (found !== null) return found;
-  }
-  const unpacked = join(sharedCacheDir, "chromium", "bin", "chromium");
-  return existsSync(unpacked) ? unpacked : null;
-}
+export { findChromium } from "@parley/local";
 
 /** Starts the browser. The sandbox of Chromium needs privileges that containers lack; the pages are the tests' own. */
 export async function startBrowser(executablePath: string): Promise<Browser> {
