@@ -22,7 +22,7 @@ import { start } from "../src/service.ts";
 import { failsWith, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let source: string;
 let folders: Folders;
 
@@ -30,14 +30,14 @@ let folders: Folders;
 async function answered(text: string): Promise<string> {
   const conversation = randomUUID();
   const address = { channel: "telegram", account: "main", conversation };
-  const { sessionId, turnId } = await scene.begun({ ...saying(text), conversation, replyTo: address });
+  const { sessionId, turnId } = await fixture.begun({ ...saying(text), conversation, replyTo: address });
   const outgoing = [{ address, text: `answer to ${text}`, expiresInMs: 60_000 }];
-  await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1, { outgoing }));
+  await fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1, { outgoing }));
   return sessionId;
 }
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
+  fixture = await openStoreFixture(cleanup);
   const folder = await temporaryFolder(cleanup);
   source = join(folder, "backup");
   folders = { workspace: join(folder, "workspace") };
@@ -49,8 +49,8 @@ after(() => cleanup[Symbol.asyncDispose]());
 test("restores a store that was in use, and repeats nothing", async () => {
   const sessionId = await answered("before");
   const leased = { name: "telegram:main", owner: "gateway-1/x", ttlMs: 60_000 };
-  const lease = await scene.gateway.request(store.leaseAcquire, leased);
-  await scene.gateway.request(store.scheduleCreate, {
+  const lease = await fixture.gateway.request(store.leaseAcquire, leased);
+  await fixture.gateway.request(store.scheduleCreate, {
     opId: randomUUID(),
     name: "hourly",
     schedule: "every 1h",
@@ -66,7 +66,7 @@ test("restores a store that was in use, and repeats nothing", async () => {
     enabled: true,
     createdBy: { sessionId: null, turnId: null, trust: "owner" },
   });
-  await scene.sql.query("UPDATE parley.schedules SET next_due = now() - interval '3 hours'");
+  await fixture.sql.query("UPDATE parley.schedules SET next_due = now() - interval '3 hours'");
 
   // Writes go on while the backup runs: each is in it completely or not at all.
   const stopping = new AbortController();
@@ -74,7 +74,7 @@ test("restores a store that was in use, and repeats nothing", async () => {
     for (let number = 0; !stopping.signal.aborted; number++) await answered(`during ${number}`);
   })();
   const packing: string[] = [];
-  const manifest = await backup(scene.stack.postgres.ownerUrl, folders, source, (text) => packing.push(text()));
+  const manifest = await backup(fixture.stack.postgres.ownerUrl, folders, source, (text) => packing.push(text()));
   assert.match(packing[0] ?? "", /^database: table 1 of \d+, \w+$/);
   assert.equal(packing.at(-1), "workspace: 0.0 MiB packed");
   stopping.abort();
@@ -143,12 +143,12 @@ async function openRestored(postgres: { storeUrl: string }) {
     sessionKey: "test:new",
   });
   const claim = { opId: randomUUID(), sessionId, knownSeq: 0, maxClaims: 5 };
-  await assert.rejects(core.request(store.turnClaim, { ...claim, epoch: scene.epoch }), failsWith("STALE_EPOCH"));
+  await assert.rejects(core.request(store.turnClaim, { ...claim, epoch: fixture.epoch }), failsWith("STALE_EPOCH"));
   return gateway;
 }
 
 test("refuses an incomplete backup, a newer one, and a target that is in use", async () => {
-  const used = scene.stack.postgres.ownerUrl;
+  const used = fixture.stack.postgres.ownerUrl;
   await assert.rejects(restore(used, {}, source), /contains sessions: --replace/);
   await assert.rejects(restore(used, {}, await temporaryFolder(cleanup)), /not a complete backup/);
   const newer = await temporaryFolder(cleanup);
@@ -156,5 +156,5 @@ test("refuses an incomplete backup, a newer one, and a target that is in use", a
   writeFileSync(join(newer, "manifest.json"), JSON.stringify({ ...manifest, migration: "9999_later.sql" }));
   await assert.rejects(restore(used, {}, newer), /newer version/);
   await assert.rejects(backup(used, {}, source), /not empty/);
-  assert.ok((await scene.sql.query("SELECT FROM parley.sessions")).rowCount !== 0, "nothing was deleted");
+  assert.ok((await fixture.sql.query("SELECT FROM parley.sessions")).rowCount !== 0, "nothing was deleted");
 });

@@ -18,10 +18,10 @@ import { openDatabase, type Database } from "../src/db/database.ts";
 import { start } from "../src/service.ts";
 import { FairSemaphore } from "@parley/kit";
 import { commit } from "../src/handlers/blobs/blobs.ts";
-import { startS3, type S3Stage } from "./support/s3.ts";
+import { startS3, type S3Fixture } from "./support/s3.ts";
 
 const cleanup = new Cleanup();
-let s3: S3Stage;
+let s3: S3Fixture;
 let stack: StoreStack;
 let bus: Bus;
 let database: Database;

@@ -12,7 +12,7 @@ import { recordFiles } from "../src/handlers/checkpoints/checkpoints.ts";
 import { failsWith, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
@@ -20,8 +20,8 @@ let call: Awaited<ReturnType<typeof openCall>>;
 let runner: Bus;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ stack, gateway, core, runner } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ stack, gateway, core, runner } = fixture);
   call = await openCall();
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -37,10 +37,10 @@ const file = (path: string, content: string): CapturedFile => ({
 
 /** A turn that has ended. */
 async function turn(sessionKey: string) {
-  const { sessionId } = await scene.put(sessionKey, { ...saying("do it"), replyTo: null });
-  const { turnId } = await scene.started(sessionId);
+  const { sessionId } = await fixture.put(sessionKey, { ...saying("do it"), replyTo: null });
+  const { turnId } = await fixture.started(sessionId);
   await core.request(store.turnFinish, {
-    ...scene.fenced(),
+    ...fixture.fenced(),
     turnId,
     parts: [],
     model: null,
@@ -53,16 +53,16 @@ async function turn(sessionKey: string) {
 
 /** An open call of a root turn. */
 async function openCall() {
-  const { sessionId } = await scene.put("calling", { ...saying("do it"), replyTo: null });
-  const { turnId } = await scene.started(sessionId);
+  const { sessionId } = await fixture.put("calling", { ...saying("do it"), replyTo: null });
+  const { turnId } = await fixture.started(sessionId);
   const toolCalls = [{ callId: "call", tool: "write", class: "once" as const, input: "{}" }];
   const step = { stopReason: "tool_use", parts: [], toolCalls, finish: null };
-  await core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1, step));
+  await core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1, step));
   return { sessionId, turnId, n: 2 };
 }
 
 const track = async (checkpointId: string, files: CapturedFile[]) => {
-  const by = { grant: scene.grant({ ...call, rootTurnId: checkpointId }) };
+  const by = { grant: fixture.grant({ ...call, rootTurnId: checkpointId }) };
   return runner.request(store.checkpointTrack, { by, files });
 };
 const permit = async ({ sessionId, turnId }: { sessionId: string; turnId: string }, rewindId: string) => ({

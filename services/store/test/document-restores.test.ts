@@ -10,16 +10,16 @@ import type { Client } from "pg";
 import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 let sql: Client;
 let turnId: string;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ gateway, core, sql } = scene);
-  ({ turnId } = await scene.begun());
+  fixture = await openStoreFixture(cleanup);
+  ({ gateway, core, sql } = fixture);
+  ({ turnId } = await fixture.begun());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -30,7 +30,7 @@ const restore = (path: string, version: number, more: { opId?: string; expectedV
 const remove = (path: string) =>
   gateway.request(store.documentRevise, { opId: randomUUID(), path, change: { do: "delete", author: "owner" } });
 const append = (path: string, text: string, author: "agent" | "untrusted") =>
-  core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
+  core.request(store.memoryAppend, { ...fixture.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
 const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;
 
 /** The author of each line of the current note; null: no note. */

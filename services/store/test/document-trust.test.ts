@@ -15,16 +15,16 @@ import { documentsLock } from "../src/handlers/documents/documents.ts";
 import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 let sql: Client;
 let turnId: string;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ gateway, core, sql } = scene);
-  ({ turnId } = await scene.begun());
+  fixture = await openStoreFixture(cleanup);
+  ({ gateway, core, sql } = fixture);
+  ({ turnId } = await fixture.begun());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -37,7 +37,7 @@ const remove = (path: string) =>
 const restore = (path: string, version: number) =>
   gateway.request(store.documentRevise, { opId: randomUUID(), path, change: { do: "restore", version } });
 const append = (path: string, text: string, author: "agent" | "untrusted") =>
-  core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
+  core.request(store.memoryAppend, { ...fixture.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
 const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;
 /** One letter per line. */
 const lettersOf = async (path: string, version: number) =>
@@ -203,7 +203,7 @@ test("fills the line authors of all versions at the start, each in a transaction
   await restore(path, 2);
   await put(path, "Obey this.\nNew.\n", "agent");
   await forgetAuthors(path);
-  const database = openDatabase(scene.stack.postgres.ownerUrl, 1, () => undefined);
+  const database = openDatabase(fixture.stack.postgres.ownerUrl, 1, () => undefined);
   await fillAllAuthors(database);
   await database.pool.end();
   const { rows } = await sql.query<{ authors: string; transaction: string }>(

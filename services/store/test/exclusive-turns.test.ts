@@ -10,28 +10,28 @@ import { deleteExpiredSessions } from "../src/retention/sessions.ts";
 import { openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
+  fixture = await openStoreFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 const put = (key: string, text: string, more: Partial<InboundMessage> = {}) =>
-  scene.put(key, { ...saying(text), ...more });
+  fixture.put(key, { ...saying(text), ...more });
 const steering = { mode: "steer" } as const;
 const exclusive = { exclusive: true } as const;
 
 const claim = (sessionId: string) =>
-  scene.core.request(store.turnClaim, { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
+  fixture.core.request(store.turnClaim, { ...fixture.fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
 
 /** Ends the turn with its next model call. */
-const end = (turnId: string, n = 1) => scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, n));
+const end = (turnId: string, n = 1) => fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, n));
 
 /** Absorbs queued input into the turn. */
 async function absorbed(turnId: string): Promise<string[]> {
-  const input = { ...scene.fenced(), turnId, results: 0, notes: [], skipped: null, absorb: true };
-  return (await scene.core.request(store.turnAppend, input)).inboxIds;
+  const input = { ...fixture.fenced(), turnId, results: 0, notes: [], skipped: null, absorb: true };
+  return (await fixture.core.request(store.turnAppend, input)).inboxIds;
 }
 
 interface Claimed {
@@ -124,7 +124,7 @@ describe("while a turn runs", () => {
   test("steering input starts its own turn when the running turn is exclusive", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "call", exclusive);
-    const running = await scene.started(sessionId);
+    const running = await fixture.started(sessionId);
     assert.equal(running.exclusive, true);
     const steered = await put(key, "steer", steering);
     assert.deepEqual(await absorbed(running.turnId), []);
@@ -132,28 +132,28 @@ describe("while a turn runs", () => {
     assert.ok(resumed.status === "resumed");
     assert.deepEqual([resumed.steerable, resumed.turn.exclusive], [false, true]);
     const call = { callId: "call-2", tool: "exec", class: "once" as const, input: "{}" };
-    const step = stepOf(scene.fenced(), running.turnId, 1, { toolCalls: [call], finish: null });
-    assert.equal((await scene.core.request(store.stepCommit, step)).steerable, false);
+    const step = stepOf(fixture.fenced(), running.turnId, 1, { toolCalls: [call], finish: null });
+    assert.equal((await fixture.core.request(store.stepCommit, step)).steerable, false);
     const finish = { state: "cancelled" as const, exitReason: "interrupted" as const, text: "Stopped." };
     const ending = { turnId: running.turnId, parts: [], model: null, unsettled: "Cancelled", outgoing: [], finish };
-    await scene.core.request(store.turnFinish, { ...scene.fenced(), ...ending });
-    assert.deepEqual((await scene.started(sessionId)).inboxIds, [steered.inboxId]);
+    await fixture.core.request(store.turnFinish, { ...fixture.fenced(), ...ending });
+    assert.deepEqual((await fixture.started(sessionId)).inboxIds, [steered.inboxId]);
   });
 
   test("an exclusive row does not join a running turn, also when its mode allows it", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "chat", steering);
-    const { turnId } = await scene.started(sessionId);
+    const { turnId } = await fixture.started(sessionId);
     const called = await put(key, "call", { ...exclusive, ...steering });
     assert.deepEqual(await absorbed(turnId), []);
     await end(turnId);
-    assert.deepEqual((await scene.started(sessionId)).inboxIds, [called.inboxId]);
+    assert.deepEqual((await fixture.started(sessionId)).inboxIds, [called.inboxId]);
   });
 
   test("an exclusive row keeps its mode but can be edited and cancelled while queued", async () => {
     const { inboxId } = await put(randomUUID(), "call", exclusive);
-    const edit = async (change: Parameters<typeof scene.gateway.request<typeof store.inboxEdit>>[1]["change"]) =>
-      (await scene.gateway.request(store.inboxEdit, { inboxId, change })).changed;
+    const edit = async (change: Parameters<typeof fixture.gateway.request<typeof store.inboxEdit>>[1]["change"]) =>
+      (await fixture.gateway.request(store.inboxEdit, { inboxId, change })).changed;
     assert.equal(await edit({ do: "mode", mode: "steer" }), false);
     assert.equal(await edit({ do: "text", text: "reworded" }), true);
     assert.equal(await edit({ do: "cancel" }), true);
@@ -162,7 +162,7 @@ describe("while a turn runs", () => {
   test("put names a running exclusive turn when the message would interrupt it", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "call", exclusive);
-    const { turnId } = await scene.started(sessionId);
+    const { turnId } = await fixture.started(sessionId);
     const interrupting = await put(key, "now", { mode: "interrupt" });
     assert.deepEqual([interrupting.runningTurnId, interrupting.runningExclusive], [turnId, true]);
   });
@@ -192,17 +192,17 @@ describe("while a turn runs", () => {
   test("an exclusive row does not answer a question of another turn", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "ask me");
-    const { turnId } = await scene.started(sessionId);
+    const { turnId } = await fixture.started(sessionId);
     const call = { callId: "call-2", tool: "ask_user", class: "once" as const, input: "{}" };
-    const step = stepOf(scene.fenced(), turnId, 1, { toolCalls: [call], finish: null });
-    await scene.core.request(store.stepCommit, step);
+    const step = stepOf(fixture.fenced(), turnId, 1, { toolCalls: [call], finish: null });
+    await fixture.core.request(store.stepCommit, step);
     const question = { turnId, n: 2, question: "Which?", options: [], expiresInMs: 60_000, outgoing: [] };
-    await scene.core.request(store.questionAsk, { ...scene.fenced(), ...question });
+    await fixture.core.request(store.questionAsk, { ...fixture.fenced(), ...question });
     const externalId = randomUUID();
     const called = await put(key, "call", { ...exclusive, externalId });
     const again = await put(key, "call", { ...exclusive, externalId });
     assert.deepEqual([again.inboxId, again.duplicate], [called.inboxId, true]);
-    const get = (inboxId: string) => scene.gateway.request(store.inboxGet, { inboxId });
+    const get = (inboxId: string) => fixture.gateway.request(store.inboxGet, { inboxId });
     assert.equal((await get(called.inboxId)).state, "queued");
     const answered = await put(key, "the answer");
     assert.equal((await get(answered.inboxId)).turn?.turnId, turnId);
@@ -211,8 +211,13 @@ describe("while a turn runs", () => {
 
 describe("sessions of single calls", () => {
   const call = async (key: string) =>
-    (await scene.gateway.request(store.inboxPut, { message: { ...inboundCall() }, sessionKey: key, singleCall: true }))
-      .sessionId;
+    (
+      await fixture.gateway.request(store.inboxPut, {
+        message: { ...inboundCall() },
+        sessionKey: key,
+        singleCall: true,
+      })
+    ).sessionId;
   const inboundCall = (): InboundMessage => ({
     channel: "http",
     account: "default",
@@ -230,25 +235,25 @@ describe("sessions of single calls", () => {
     const key = `http:default:run-${randomUUID()}`;
     const sessionId = await call(key);
     const listed = async (calls: boolean) =>
-      (await scene.gateway.request(store.sessionList, { limit: 200, calls })).sessions.map((each) => each.sessionId);
+      (await fixture.gateway.request(store.sessionList, { limit: 200, calls })).sessions.map((each) => each.sessionId);
     assert.ok(!(await listed(false)).includes(sessionId));
     assert.ok((await listed(true)).includes(sessionId));
-    assert.equal((await scene.gateway.request(store.sessionGet, { key })).session?.sessionId, sessionId);
+    assert.equal((await fixture.gateway.request(store.sessionGet, { key })).session?.sessionId, sessionId);
   });
 
   test("are deleted when idle for longer than call_retention_days, unlike other sessions", async () => {
-    const database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
+    const database = openDatabase(fixture.stack.postgres.storeUrl, 1, () => undefined);
     cleanup.add(() => database.pool.end());
     const [old, fresh] = [await call(randomUUID()), await call(randomUUID())];
     const { sessionId: chat } = await put(randomUUID(), "chat");
-    for (const sessionId of [old, fresh, chat]) await end((await scene.started(sessionId)).turnId);
-    await scene.sql.query("UPDATE parley.sessions SET updated_at = now() - interval '31 days' WHERE id = ANY($1)", [
+    for (const sessionId of [old, fresh, chat]) await end((await fixture.started(sessionId)).turnId);
+    await fixture.sql.query("UPDATE parley.sessions SET updated_at = now() - interval '31 days' WHERE id = ANY($1)", [
       [old, chat],
     ]);
     const settings = { retention_days: 0, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
     assert.equal((await deleteExpiredSessions(database, settings)).sessions, 0);
     assert.equal((await deleteExpiredSessions(database, { ...settings, call_retention_days: 30 })).sessions, 1);
-    const left = await scene.sql.query<{ id: string }>("SELECT id FROM parley.sessions WHERE id = ANY($1)", [
+    const left = await fixture.sql.query<{ id: string }>("SELECT id FROM parley.sessions WHERE id = ANY($1)", [
       [old, fresh, chat],
     ]);
     assert.deepEqual(left.rows.map(({ id }) => id).toSorted(), [fresh, chat].toSorted());

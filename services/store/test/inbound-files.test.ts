@@ -8,10 +8,10 @@ import { Cleanup } from "@parley/testing";
 import { inbound, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
+  fixture = await openStoreFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -22,37 +22,37 @@ const note = (text: string) => ({ type: "text" as const, text });
 /** A photo with a caption, whose file is missing. */
 async function photo(key: string, caption: string, more: Partial<InboundMessage> = {}, files = aMinute) {
   const message = inbound({ parts: [note(caption), file], ...more });
-  return scene.gateway.request(store.inboxPut, { message, sessionKey: key, files });
+  return fixture.gateway.request(store.inboxPut, { message, sessionKey: key, files });
 }
 
 const claimFiles = (more: Partial<InputOf<typeof store.fileClaim>> = {}) =>
-  scene.gateway.request(store.fileClaim, { accounts: ["telegram:main"], ttlMs: 60_000, limit: 20, ...more });
+  fixture.gateway.request(store.fileClaim, { accounts: ["telegram:main"], ttlMs: 60_000, limit: 20, ...more });
 
 const complete = (inboxId: string, fence: number, parts: InputOf<typeof store.fileComplete>["parts"]) =>
-  scene.gateway.request(store.fileComplete, { inboxId, fence, parts });
+  fixture.gateway.request(store.fileComplete, { inboxId, fence, parts });
 
-const sweep = () => scene.core.request(store.inboxPending, { epoch: scene.epoch, limit: 100 });
+const sweep = () => fixture.core.request(store.inboxPending, { epoch: fixture.epoch, limit: 100 });
 
 /** The texts that the next turn starts with, or null when nothing is ready; the turn ends immediately. */
 async function nextTurn(sessionId: string): Promise<Part[][] | null> {
-  const claim = { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5 };
-  const claimed = await scene.core.request(store.turnClaim, claim);
+  const claim = { ...fixture.fenced(), sessionId, knownSeq: 0, maxClaims: 5 };
+  const claimed = await fixture.core.request(store.turnClaim, claim);
   if (claimed.status !== "started") return null;
   const { turnId } = claimed.turn;
   const parts = claimed.messages.filter((message) => message.turnId === turnId).map((message) => message.parts);
-  await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1));
+  await fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1));
   return parts;
 }
 
 test("holds a later text of the conversation until the files are there, and nothing else", async () => {
   const { sessionId, inboxId } = await photo("order", "look");
-  await scene.put("order", saying("what is it?"));
-  await scene.put("order", { ...saying("elsewhere"), conversation: "43" });
+  await fixture.put("order", saying("what is it?"));
+  await fixture.put("order", { ...saying("elsewhere"), conversation: "43" });
   assert.deepEqual(await nextTurn(sessionId), [[note("elsewhere")]]);
   assert.equal(await nextTurn(sessionId), null);
   const listed = (await sweep()).sessions.map((session) => session.sessionId);
   assert.ok(!listed.includes(sessionId));
-  const { sha256, mediaType, bytes } = await storeBlob(scene.gateway, Buffer.from("abc"));
+  const { sha256, mediaType, bytes } = await storeBlob(fixture.gateway, Buffer.from("abc"));
   const blob = { type: "blob" as const, sha256, mediaType, name: "photo", bytes };
   assert.deepEqual(await complete(inboxId, store.firstFileFence, [blob]), { completed: true });
   assert.deepEqual(await nextTurn(sessionId), [[note("look"), blob]]);
@@ -61,13 +61,13 @@ test("holds a later text of the conversation until the files are there, and noth
 
 test("does not let a running turn absorb a message whose files are missing, nor a later one", async () => {
   const steer = { mode: "steer" } as const;
-  const { sessionId } = await scene.put("absorb", saying("first"));
-  const { turnId } = await scene.started(sessionId);
+  const { sessionId } = await fixture.put("absorb", saying("first"));
+  const { turnId } = await fixture.started(sessionId);
   const { inboxId } = await photo("absorb", "look", steer);
-  const later = await scene.put("absorb", { ...saying("what is it?"), ...steer });
+  const later = await fixture.put("absorb", { ...saying("what is it?"), ...steer });
   const append = () =>
-    scene.core.request(store.turnAppend, {
-      ...scene.fenced(),
+    fixture.core.request(store.turnAppend, {
+      ...fixture.fenced(),
       turnId,
       results: 0,
       notes: [],
@@ -102,9 +102,9 @@ test("gives the files to another replica when a claim has expired, and fences th
   assert.deepEqual((await claimFiles()).messages, []);
   assert.deepEqual(await complete(inboxId, store.firstFileFence, [note("of the first")]), { completed: false });
   const renew = { inboxId, fence: store.firstFileFence, ttlMs: 1_000 };
-  await assert.rejects(scene.gateway.request(store.fileRenew, renew), { code: "FENCED" });
+  await assert.rejects(fixture.gateway.request(store.fileRenew, renew), { code: "FENCED" });
   // A released claim is free immediately, for accounts that the caller serves.
-  await scene.gateway.request(store.fileRenew, { inboxId, fence: mine.fence, ttlMs: 0 });
+  await fixture.gateway.request(store.fileRenew, { inboxId, fence: mine.fence, ttlMs: 0 });
   assert.deepEqual((await claimFiles({ accounts: ["telegram:other"] })).messages, []);
   const again = (await claimFiles()).messages[0];
   assert.deepEqual([again?.inboxId, again?.fence], [inboxId, mine.fence + 1]);
@@ -115,7 +115,7 @@ test("gives the files to another replica when a claim has expired, and fences th
 
 test("replaces overdue files by notes, so that the conversation goes on", async () => {
   const { sessionId, inboxId } = await photo("overdue", "look", {}, { claimMs: 1, dueMs: 1 });
-  await scene.put("overdue", saying("and?"));
+  await fixture.put("overdue", saying("and?"));
   await sweep();
   const text = '[the photo "photo" is missing from this message: it could not be fetched in time]';
   assert.deepEqual(await nextTurn(sessionId), [[note("look"), note(text)]]);
@@ -131,14 +131,14 @@ test("recognizes a redelivery after the files were stored, and goes on when the 
   assert.deepEqual([again.inboxId, again.duplicate, again.same], [inboxId, true, true]);
   assert.deepEqual(await nextTurn(sessionId), [[note("look"), note("here")]]);
   const withdrawn = await photo("again", "never mind");
-  await scene.put("again", saying("after it"));
-  await scene.gateway.request(store.inboxEdit, { inboxId: withdrawn.inboxId, change: { do: "cancel" } });
+  await fixture.put("again", saying("after it"));
+  await fixture.gateway.request(store.inboxEdit, { inboxId: withdrawn.inboxId, change: { do: "cancel" } });
   assert.deepEqual(await nextTurn(sessionId), [[note("after it")]]);
 });
 
 describe("a change by the sender on the platform", () => {
   const changed = (messageId: string, change: InputOf<typeof store.inboxChange>["change"], contactId = "7") =>
-    scene.gateway.request(store.inboxChange, {
+    fixture.gateway.request(store.inboxChange, {
       channel: "telegram",
       account: "main",
       conversation: "42",
@@ -163,19 +163,19 @@ describe("a change by the sender on the platform", () => {
   });
 
   test("withdraws a queued message that anybody deleted, and nothing else", async () => {
-    const { sessionId } = await scene.put("deleted", { ...saying("oops"), messageId: "m2" });
-    await scene.put("deleted", saying("stays"));
+    const { sessionId } = await fixture.put("deleted", { ...saying("oops"), messageId: "m2" });
+    await fixture.put("deleted", saying("stays"));
     assert.equal((await changed("m2", { do: "withdraw" }, "moderator")).outcome, "changed");
     assert.equal((await changed("unknown", { do: "withdraw" })).outcome, "unknown");
     assert.deepEqual(await nextTurn(sessionId), [[note("stays")]]);
   });
 
   test("reports whether a turn that read the message is running", async () => {
-    const { sessionId } = await scene.put("read", { ...saying("a"), messageId: "m3" });
-    const { turnId } = await scene.started(sessionId);
+    const { sessionId } = await fixture.put("read", { ...saying("a"), messageId: "m3" });
+    const { turnId } = await fixture.started(sessionId);
     const edit = { do: "text", text: "b" } as const;
     assert.deepEqual(await changed("m3", edit), { outcome: "processed", running: true, text: "a" });
-    await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1));
+    await fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1));
     assert.equal((await changed("m3", edit)).running, false);
   });
 });

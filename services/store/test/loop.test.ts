@@ -21,22 +21,22 @@ import { deleteExpired } from "../src/retention/retention.ts";
 import { failsWith, inbound, openStoreFixture, saying, stepOf, usage, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ stack, gateway, core, sql } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ stack, gateway, core, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => scene.fenced();
+const fenced = () => fixture.fenced();
 
 const put = (sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) =>
-  scene.put(sessionKey, { ...saying(text), ...overrides });
+  fixture.put(sessionKey, { ...saying(text), ...overrides });
 
 function claim(sessionId: string, overrides: Partial<InputOf<typeof store.turnClaim>> = {}) {
   return core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...overrides });
@@ -357,7 +357,7 @@ describe("results that a commit settles", () => {
   test("are ignored from a stale leader and for calls that are not pure", async () => {
     const { turnId } = await calling(1);
     const late = { results: 1, settled: [settled(2)] };
-    await assert.rejects(commit(turnId, 3, { ...late, epoch: scene.epoch - 1 }), failsWith("STALE_EPOCH"));
+    await assert.rejects(commit(turnId, 3, { ...late, epoch: fixture.epoch - 1 }), failsWith("STALE_EPOCH"));
     await assert.rejects(commit(turnId, 3, late), failsWith("CONFLICT"));
     assert.deepEqual(await states(turnId), [["intended", undefined]]);
   });
@@ -543,7 +543,7 @@ describe("a parked turn", () => {
     await park(turnId, [2], new Date(Date.now() + 60_000).toISOString());
     assert.equal((await claim(sessionId)).status, "empty");
     await sql.query("UPDATE parley.turns SET wake_at = now() WHERE id = $1", [turnId]);
-    const { sessions } = await core.request(store.inboxPending, { epoch: scene.epoch, limit: 1_000 });
+    const { sessions } = await core.request(store.inboxPending, { epoch: fixture.epoch, limit: 1_000 });
     assert.ok(sessions.some((each) => each.sessionId === sessionId && each.resume));
     await claimed(sessionId, "resumed");
   });

@@ -9,14 +9,14 @@ import type { Client } from "pg";
 import { openStoreFixture, saying, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ core, gateway, sql } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ core, gateway, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -36,7 +36,7 @@ const consolidate = (
 ) =>
   core.request(store.memoryConsolidate, {
     opId: randomUUID(),
-    epoch: scene.epoch,
+    epoch: fixture.epoch,
     model: "small",
     usage: { ...noUsage, inputTokens: 100, outputTokens: 10 },
     costMicros: 700,
@@ -54,7 +54,7 @@ const consolidate = (
 
 /** A person sends a message in their own conversation, and its turn ends. */
 async function said(text: string, overrides: Partial<InboundMessage> = {}, ends = true): Promise<string> {
-  const { sessionId, turnId } = await scene.begun({ ...saying(text), ...overrides });
+  const { sessionId, turnId } = await fixture.begun({ ...saying(text), ...overrides });
   if (ends) await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [turnId]);
   return sessionId;
 }
@@ -150,7 +150,7 @@ test("an edit creates one version by the agent, and the owner's lines stay the o
   );
   const { rows } = await sql.query("SELECT authors FROM parley.memory_documents WHERE path = 'MEMORY.md'");
   assert.deepEqual(rows, [{ authors: "ooa" }]);
-  const before = await scene.gateway.request(store.documentGet, { path: "MEMORY.md", version: seen.memory.version });
+  const before = await fixture.gateway.request(store.documentGet, { path: "MEMORY.md", version: seen.memory.version });
   assert.equal(before.document?.content, "# Things\n- Mine\n- Old\n", "and can be put back");
 });
 
@@ -177,7 +177,7 @@ test("a repeated operation has no effect, and a stale leader is refused", async 
   assert.deepEqual(await consolidate(seen, edit, { opId }), first);
   assert.equal((await content())?.content.match(/- once/g)?.length, 1);
   assert.equal((await material()).today.calls, seen.today.calls + 1);
-  await assert.rejects(consolidate(await material(), {}, { epoch: scene.epoch - 1 }), (error) =>
+  await assert.rejects(consolidate(await material(), {}, { epoch: fixture.epoch - 1 }), (error) =>
     WireError.is(error, "STALE_EPOCH"),
   );
 });

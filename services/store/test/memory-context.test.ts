@@ -8,19 +8,19 @@ import { dayWords } from "../src/memory/date-terms.ts";
 import { openStoreFixture, saying, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup, "[memory]\nsessions = true\n");
+  fixture = await openStoreFixture(cleanup, "[memory]\nsessions = true\n");
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** The owner sends a message without an answer; `daysAgo`: its age. */
 async function say(conversation: string, text: string, daysAgo = 0): Promise<string> {
   const place = { channel: "telegram", account: "main", conversation };
-  const { sessionId } = await scene.put(`test:${conversation}`, { ...place, replyTo: place, ...saying(text) });
-  const { turnId } = await scene.started(sessionId);
-  const { sql } = scene;
+  const { sessionId } = await fixture.put(`test:${conversation}`, { ...place, replyTo: place, ...saying(text) });
+  const { turnId } = await fixture.started(sessionId);
+  const { sql } = fixture;
   await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [turnId]);
   await sql.query("UPDATE parley.messages SET created_at = created_at - make_interval(days => $2) WHERE turn_id = $1", [
     turnId,
@@ -32,7 +32,7 @@ async function say(conversation: string, text: string, daysAgo = 0): Promise<str
 /** The hits of a query from another conversation. */
 async function found(query: string): Promise<string[]> {
   const turnId = await say(randomUUID(), "Tell me.");
-  const { hits } = await scene.core.request(store.memorySearch, { turnId, query, limit: 10 });
+  const { hits } = await fixture.core.request(store.memorySearch, { turnId, query, limit: 10 });
   return hits.map(({ text }) => text);
 }
 

@@ -15,10 +15,10 @@ let sql: Client;
 let database: Database;
 
 before(async () => {
-  const scene = await openStoreFixture(cleanup);
-  ({ sql } = scene);
+  const fixture = await openStoreFixture(cleanup);
+  ({ sql } = fixture);
   // As the store's own role, which may not change the tables.
-  database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
+  database = openDatabase(fixture.stack.postgres.storeUrl, 1, () => undefined);
   cleanup.add(() => database.pool.end());
 });
 after(() => cleanup[Symbol.asyncDispose]());

@@ -8,19 +8,19 @@ import { Cleanup } from "@parley/testing";
 import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let turnId: string;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup, "[memory]\nrecency_weight = 0.5\nimportance_weight = 1\n");
-  ({ turnId } = await scene.begun());
+  fixture = await openStoreFixture(cleanup, "[memory]\nrecency_weight = 0.5\nimportance_weight = 1\n");
+  ({ turnId } = await fixture.begun());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 const put = (path: string, content: string) =>
-  scene.gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+  fixture.gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
 const found = async (query: string) =>
-  (await scene.core.request(store.memorySearch, { turnId, query, limit: 10 })).hits.map(({ path }) => path);
+  (await fixture.core.request(store.memorySearch, { turnId, query, limit: 10 })).hits.map(({ path }) => path);
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 60 * 60 * 1000).toISOString().slice(0, 10);
 
 test("among equal notes the newer one comes first, and MEMORY.md before all", async () => {

@@ -9,14 +9,14 @@ import type { Client } from "pg";
 import { openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup, "[memory]\nsessions = true\n");
-  ({ core, gateway, sql } = scene);
+  fixture = await openStoreFixture(cleanup, "[memory]\nsessions = true\n");
+  ({ core, gateway, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -25,7 +25,7 @@ const put = (path: string, content: string, author: InputOf<typeof store.documen
 
 /** A person sends a message, and a turn starts. */
 const turnOf = async (said: string, overrides: Partial<InboundMessage> = {}) =>
-  (await scene.begun({ ...saying(said), ...overrides })).turnId;
+  (await fixture.begun({ ...saying(said), ...overrides })).turnId;
 
 const search = (turnId: string, query: string, more: Partial<InputOf<typeof store.memorySearch>> = {}) =>
   core.request(store.memorySearch, { turnId, query, limit: 10, ...more });
@@ -33,7 +33,7 @@ const search = (turnId: string, query: string, more: Partial<InputOf<typeof stor
 const append = (turnId: string, path: string, text: string, more: Partial<InputOf<typeof store.memoryAppend>> = {}) =>
   core.request(store.memoryAppend, {
     opId: randomUUID(),
-    epoch: scene.epoch,
+    epoch: fixture.epoch,
     turnId,
     path,
     heading: "# Notes\n\n",
@@ -55,7 +55,7 @@ describe("notes", () => {
     await put("memory/garden.md", "# Garden\n\nThe medlar grows behind the shed.\n");
     assert.deepEqual((await search(turn, "quince")).hits, []);
     assert.equal((await search(turn, "medlar")).hits.length, 1);
-    await scene.gateway.request(store.documentRevise, {
+    await fixture.gateway.request(store.documentRevise, {
       opId: randomUUID(),
       path: "memory/garden.md",
       change: { do: "delete", author: "owner" },
@@ -132,7 +132,7 @@ describe("writing", () => {
     assert.equal((await core.request(store.documentGet, { path })).document?.author, "untrusted");
     const gone = await core.request(store.memoryForget, {
       opId: randomUUID(),
-      epoch: scene.epoch,
+      epoch: fixture.epoch,
       turnId: turn,
       path,
       what: { by: "text", text: "STRANGER" },
@@ -157,7 +157,7 @@ describe("writing", () => {
     const forget = (from: number, to: number) =>
       core.request(store.memoryForget, {
         opId: randomUUID(),
-        epoch: scene.epoch,
+        epoch: fixture.epoch,
         turnId: turn,
         path,
         what: { by: "lines", from, to },
@@ -170,7 +170,7 @@ describe("writing", () => {
 
   test("a stale leader writes nothing", async () => {
     const turn = await turnOf("hello");
-    await assert.rejects(append(turn, "memory/late.md", "late", { epoch: scene.epoch - 1 }), (error) =>
+    await assert.rejects(append(turn, "memory/late.md", "late", { epoch: fixture.epoch - 1 }), (error) =>
       WireError.is(error, "STALE_EPOCH"),
     );
     assert.equal((await core.request(store.documentGet, { path: "memory/late.md" })).document, null);
@@ -198,7 +198,7 @@ describe("audiences", () => {
     const what = { by: "text", text: "safe" } as const;
     const forgotten = await core.request(store.memoryForget, {
       opId: randomUUID(),
-      epoch: scene.epoch,
+      epoch: fixture.epoch,
       turnId: turn,
       path,
       what,
@@ -225,9 +225,9 @@ describe("audiences", () => {
 
   // design: 001.24c
   test("finds every message of earlier turns, also those of the agent", async () => {
-    const { turnId } = await scene.begun(saying("The zeppelin leaves from Friedrichshafen."));
+    const { turnId } = await fixture.begun(saying("The zeppelin leaves from Friedrichshafen."));
     const parts = [{ type: "text" as const, text: "A zeppelin needs helium." }];
-    await core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1, { parts }));
+    await core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1, { parts }));
     const { hits } = await search(await turnOf("and then?"), "zeppelin");
     assert.deepEqual(hits.map(({ text }) => text).toSorted(), [
       "A zeppelin needs helium.",
@@ -278,7 +278,7 @@ describe("vectors", () => {
       limit: 0,
     });
     await put("memory/moved-here.md", text);
-    await scene.gateway.request(store.documentRevise, {
+    await fixture.gateway.request(store.documentRevise, {
       opId: randomUUID(),
       path: "memory/moved.md",
       change: { do: "delete", author: "owner" },
@@ -288,7 +288,7 @@ describe("vectors", () => {
     const again = await core.request(store.memoryEmbed, { model: "moving", vectors: [], limit: 64 });
     assert.ok(!again.texts.some(({ sha256 }) => sha256 === moved.sha256));
     assert.equal(await left(), 1);
-    await scene.gateway.request(store.documentRevise, {
+    await fixture.gateway.request(store.documentRevise, {
       opId: randomUUID(),
       path: "memory/moved-here.md",
       change: { do: "delete", author: "owner" },

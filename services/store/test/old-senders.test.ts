@@ -7,21 +7,21 @@ import { Cleanup } from "@parley/testing";
 import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
+  fixture = await openStoreFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 test("messages queued or claimed under the first version are answered after the migration", async () => {
-  const { sql, core } = scene;
-  const { sessionId: queued } = await scene.put("old:queued");
-  const { turnId } = await scene.begun();
+  const { sql, core } = fixture;
+  const { sessionId: queued } = await fixture.put("old:queued");
+  const { turnId } = await fixture.begun();
   for (const table of ["inbox", "messages"])
     await sql.query(`UPDATE parley.${table} SET sender = (sender::jsonb - 'channel' - 'account')::text`);
   await sql.query(await readFile(new URL("../migrations/0024_senders_channel.sql", import.meta.url), "utf8"));
-  const claim = { ...scene.fenced(), sessionId: queued, knownSeq: 0, maxClaims: 5 };
+  const claim = { ...fixture.fenced(), sessionId: queued, knownSeq: 0, maxClaims: 5 };
   const claimed = await core.request(store.turnClaim, claim);
   assert.equal(claimed.status, "started");
   const taken = claimed.messages.map(({ from }) => [from?.channel, from?.account, from?.contact.id]);

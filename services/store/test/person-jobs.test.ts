@@ -7,10 +7,10 @@ import { Cleanup } from "@parley/testing";
 import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
+  fixture = await openStoreFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -20,7 +20,7 @@ const person = (contactId: string) => ({ ...place, contactId });
 /** A turn that answers messages of a user in their chat, with the session and its key. */
 async function turnOf(contactId: string, overrides: { key?: string; tainted?: boolean } = {}) {
   const key = overrides.key ?? `telegram:main:${contactId}`;
-  const { sessionId } = await scene.put(key, {
+  const { sessionId } = await fixture.put(key, {
     ...place,
     conversation: contactId,
     contact: { id: contactId, name: `Person ${contactId}` },
@@ -29,14 +29,14 @@ async function turnOf(contactId: string, overrides: { key?: string; tainted?: bo
     externalId: randomUUID(),
     replyTo: { ...place, conversation: contactId },
   });
-  const { turnId, trust } = await scene.started(sessionId);
+  const { turnId, trust } = await fixture.started(sessionId);
   assert.equal(trust, "user");
   return { sessionId, turnId, key };
 }
 
 async function finish(turnId: string): Promise<void> {
-  await scene.core.request(store.turnFinish, {
-    ...scene.fenced(),
+  await fixture.core.request(store.turnFinish, {
+    ...fixture.fenced(),
     turnId,
     parts: [],
     model: null,
@@ -70,17 +70,17 @@ function wanted({ turnId, sessionId }: { turnId: string; sessionId: string }, ov
 }
 
 const create = async (...args: Parameters<typeof wanted>) =>
-  (await scene.core.request(store.scheduleCreate, wanted(...args))).job;
-const get = async (id: string) => await scene.core.request(store.scheduleGet, { id, runs: 10 });
+  (await fixture.core.request(store.scheduleCreate, wanted(...args))).job;
+const get = async (id: string) => await fixture.core.request(store.scheduleGet, { id, runs: 10 });
 
 async function fire(id: string, admission?: "listed" | "if_paired" | "never") {
-  await scene.sql.query(
+  await fixture.sql.query(
     "UPDATE parley.schedules SET next_due = date_trunc('milliseconds', clock_timestamp()) - interval '1 second' WHERE id = $1",
     [id],
   );
-  const { due } = await scene.core.request(store.scheduleDue, { limit: 500, horizonMs: 0 });
+  const { due } = await fixture.core.request(store.scheduleDue, { limit: 500, horizonMs: 0 });
   const mine = due.filter((each) => each.id === id).map((each) => ({ id, due: each.due, admission }));
-  return scene.core.request(store.scheduleFire, { ...scene.fenced(), due: mine });
+  return fixture.core.request(store.scheduleFire, { ...fixture.fenced(), due: mine });
 }
 
 // design: 004.26b
@@ -91,12 +91,12 @@ test("runs with the person's rights where they created it, regardless of the req
   assert.deepEqual([job.target, job.deliverTo], ["own", { ...place, conversation: "101" }]);
   await finish(turn.turnId);
   assert.equal((await fire(job.id, "listed")).fired, 1);
-  const claimed = await scene.started(turn.sessionId);
+  const claimed = await fixture.started(turn.sessionId);
   assert.deepEqual(
     [claimed.trust, claimed.root.trust, claimed.sessionKey, claimed.replyTo],
     ["user", "user", turn.key, { ...place, conversation: "101" }],
   );
-  const { rows } = await scene.sql.query<{ sender: string }>("SELECT sender FROM parley.inbox WHERE turn_id = $1", [
+  const { rows } = await fixture.sql.query<{ sender: string }>("SELECT sender FROM parley.inbox WHERE turn_id = $1", [
     claimed.turnId,
   ]);
   assert.deepEqual(JSON.parse(rows[0]?.sender ?? ""), {
@@ -122,11 +122,11 @@ test("is seen and changed by its person and by the owner alone", async () => {
   const job = await create(mine, { name: "mine" });
   const others = { id: job.id, personOfTurn: other.turnId };
   const change = { opId: randomUUID(), change: { prompt: "say: changed" } };
-  assert.equal((await scene.core.request(store.scheduleGet, others)).job, null);
-  assert.equal((await scene.core.request(store.scheduleGet, { id: "mine", personOfTurn: other.turnId })).job, null);
+  assert.equal((await fixture.core.request(store.scheduleGet, others)).job, null);
+  assert.equal((await fixture.core.request(store.scheduleGet, { id: "mine", personOfTurn: other.turnId })).job, null);
   const listOf = async (personOfTurn?: string) =>
     (
-      await scene.core.request(store.scheduleList, {
+      await fixture.core.request(store.scheduleList, {
         all: true,
         limit: 100,
         ...(personOfTurn === undefined ? {} : { personOfTurn }),
@@ -134,27 +134,27 @@ test("is seen and changed by its person and by the owner alone", async () => {
     ).jobs.map(({ id }) => id);
   assert.deepEqual([await listOf(other.turnId), await listOf(mine.turnId)], [[], [job.id]]);
   assert.ok((await listOf()).includes(job.id));
-  await assert.rejects(scene.core.request(store.scheduleUpdate, { ...change, ...others }), failsWith("NOT_FOUND"));
+  await assert.rejects(fixture.core.request(store.scheduleUpdate, { ...change, ...others }), failsWith("NOT_FOUND"));
   await assert.rejects(
-    scene.core.request(store.scheduleRun, { opId: randomUUID(), admission: "listed", ...others }),
+    fixture.core.request(store.scheduleRun, { opId: randomUUID(), admission: "listed", ...others }),
     failsWith("NOT_FOUND"),
   );
-  assert.equal((await scene.core.request(store.scheduleRemove, { opId: randomUUID(), ...others })).removed, false);
+  assert.equal((await fixture.core.request(store.scheduleRemove, { opId: randomUUID(), ...others })).removed, false);
 
   const own = { id: job.id, personOfTurn: mine.turnId };
   await assert.rejects(
-    scene.core.request(store.scheduleUpdate, { opId: randomUUID(), ...own, change: { target: "main" } }),
+    fixture.core.request(store.scheduleUpdate, { opId: randomUUID(), ...own, change: { target: "main" } }),
     failsWith("INVALID_INPUT", /^target: the job of a person runs and answers in the conversation/),
   );
-  await scene.core.request(store.scheduleUpdate, { ...change, ...own });
+  await fixture.core.request(store.scheduleUpdate, { ...change, ...own });
   // The owner, without a person, changes and removes every job.
-  const changed = await scene.core.request(store.scheduleUpdate, {
+  const changed = await fixture.core.request(store.scheduleUpdate, {
     opId: randomUUID(),
     id: job.id,
     change: { name: "renamed" },
   });
   assert.deepEqual([changed.job.prompt, changed.job.name, changed.job.person], ["say: changed", "renamed", job.person]);
-  assert.equal((await scene.core.request(store.scheduleRemove, { opId: randomUUID(), id: job.id })).removed, true);
+  assert.equal((await fixture.core.request(store.scheduleRemove, { opId: randomUUID(), id: job.id })).removed, true);
 });
 
 test("is refused above the limit, when it runs too often, and to a turn of several people", async () => {
@@ -164,7 +164,7 @@ test("is refused above the limit, when it runs too often, and to a turn of sever
   for (const schedule of ["every 30s", "*/20 * * * * *", "0,30 0 9 * * *"])
     await assert.rejects(create(turn, { schedule }), failsWith("INVALID_INPUT", /at least 60 seconds/), schedule);
   const both = await turnOf("122");
-  await scene.sql.query(
+  await fixture.sql.query(
     `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, sender, mode, trust, state, turn_id)
      SELECT gen_random_uuid(), session_id, seq + 1, channel, account, gen_random_uuid()::text, priority, parts,
             replace(sender, '"id":"122"', '"id":"123"'), mode, trust, 'claimed', turn_id FROM parley.inbox WHERE turn_id = $1`,
@@ -177,13 +177,13 @@ test("stops when its person is no longer let in", async () => {
   const turn = await turnOf("131");
   const job = await create(turn, { afterRun: "delete", overlap: "queue" });
   const add = (role: "user" | "blocked") =>
-    scene.gateway.request(store.contactSet, { ...person("131"), name: null, role });
+    fixture.gateway.request(store.contactSet, { ...person("131"), name: null, role });
   await add("user");
   assert.equal((await fire(job.id, "if_paired")).fired, 1);
 
-  await scene.gateway.request(store.contactRemove, person("131"));
+  await fixture.gateway.request(store.contactRemove, person("131"));
   await assert.rejects(
-    scene.core.request(store.scheduleRun, { opId: randomUUID(), id: job.id, admission: "if_paired" }),
+    fixture.core.request(store.scheduleRun, { opId: randomUUID(), id: job.id, admission: "if_paired" }),
     failsWith("INVALID_INPUT", /no longer let in/),
   );
   assert.deepEqual(await fire(job.id, "if_paired"), { fired: 0, skipped: 1, missed: 0, failed: 0, gone: 0 });
@@ -200,7 +200,7 @@ test("stops when its person is no longer let in", async () => {
     ["blocked", "listed", 1],
   ] as const) {
     await add(role);
-    await scene.core.request(store.scheduleUpdate, { opId: randomUUID(), id: job.id, change: { enabled: true } });
+    await fixture.core.request(store.scheduleUpdate, { opId: randomUUID(), id: job.id, change: { enabled: true } });
     assert.equal((await fire(job.id, admission)).fired, fires, `${role} ${admission}`);
   }
 });
@@ -209,7 +209,7 @@ test("follows the stored settings of an account that was added while the cluster
   const turn = await turnOf("141");
   const job = await create(turn, { overlap: "queue" });
   const put = (settings: object) =>
-    scene.sql.query(
+    fixture.sql.query(
       `INSERT INTO parley.channel_accounts (channel, account, settings, added_by) VALUES ('telegram', 'main', $1, 'test')
        ON CONFLICT (channel, account) DO UPDATE SET settings = excluded.settings`,
       [JSON.stringify(settings)],

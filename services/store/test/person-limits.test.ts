@@ -9,10 +9,10 @@ import { deleteExpired } from "../src/retention/retention.ts";
 import { inbound, openStoreFixture, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
+  fixture = await openStoreFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -29,7 +29,7 @@ function put(
 ) {
   const conversation = id;
   const from = { ...place, conversation, contact: { id }, role: "guest" as const, replyTo: { ...place, conversation } };
-  return scene.gateway.request(store.inboxPut, {
+  return fixture.gateway.request(store.inboxPut, {
     message: inbound({ ...from, ...more }),
     sessionKey: `telegram:main:${id}`,
     limits: { personId: id, defaults: { ...unlimited, ...limits } },
@@ -39,31 +39,33 @@ function put(
 
 const textsTo = async (id: string) =>
   (
-    await scene.sql.query<{ body: string }>("SELECT body FROM parley.outbox WHERE conversation = $1 ORDER BY id", [id])
+    await fixture.sql.query<{ body: string }>("SELECT body FROM parley.outbox WHERE conversation = $1 ORDER BY id", [
+      id,
+    ])
   ).rows.map(({ body }) => JSON.parse(body) as string);
 
 const auditOf = async (id: string) =>
   (
-    await scene.sql.query<{ actor: string; target: string; outcome: string }>(
+    await fixture.sql.query<{ actor: string; target: string; outcome: string }>(
       "SELECT actor, target, outcome FROM parley.audit_log WHERE action = 'people.limited' AND actor LIKE $1 ORDER BY n",
       [`${id} %`],
     )
   ).rows;
 
 const limit = (id: string, own: Partial<InputOf<typeof store.personLimitsSet>>) =>
-  scene.gateway.request(store.personLimitsSet, { ...place, contactId: id, ...own });
+  fixture.gateway.request(store.personLimitsSet, { ...place, contactId: id, ...own });
 
 async function listed(id: string) {
-  const { people } = await scene.gateway.request(store.personLimitsList, {});
+  const { people } = await fixture.gateway.request(store.personLimitsList, {});
   return people.find((each) => each.contactId === id);
 }
 
 /** Runs the session's next turn to its end, at this cost; null: the model has no price. */
 async function runTurn(sessionId: string, costMicros: number | null): Promise<string> {
-  const { turnId } = await scene.started(sessionId);
-  await scene.core.request(
+  const { turnId } = await fixture.started(sessionId);
+  await fixture.core.request(
     store.stepCommit,
-    stepOf(scene.fenced(), turnId, 1, costMicros === null ? {} : { costMicros }),
+    stepOf(fixture.fenced(), turnId, 1, costMicros === null ? {} : { costMicros }),
   );
   return turnId;
 }
@@ -82,7 +84,7 @@ describe("messages a minute", () => {
     const texts = await textsTo(id);
     assert.equal(texts.length, 1);
     assert.match(texts[0] ?? "", /^Message not accepted: you may send at most 5 a minute; try again in \d+ s\.$/);
-    const { rows } = await scene.sql.query("SELECT FROM parley.inbox WHERE conversation = $1", [JSON.stringify(id)]);
+    const { rows } = await fixture.sql.query("SELECT FROM parley.inbox WHERE conversation = $1", [JSON.stringify(id)]);
     assert.equal(rows.length, 5);
     const target = { ...place, contactId: id, limit: "messages_per_minute" };
     assert.deepEqual(await auditOf(id), [
@@ -94,10 +96,10 @@ describe("messages a minute", () => {
     const id = newPerson();
     await put(id, { messagesPerMinute: 1 });
     assert.equal((await put(id, { messagesPerMinute: 1 })).refused, true);
-    await scene.sql.query("UPDATE parley.person_messages SET at = at - interval '61 seconds' WHERE contact_id = $1", [
+    await fixture.sql.query("UPDATE parley.person_messages SET at = at - interval '61 seconds' WHERE contact_id = $1", [
       id,
     ]);
-    await scene.sql.query(
+    await fixture.sql.query(
       "UPDATE parley.person_refusals SET told_until = told_until - interval '61 seconds' WHERE contact_id = $1",
       [id],
     );
@@ -120,7 +122,7 @@ describe("messages a minute", () => {
   test("saves the cursor of the connection with a refusal", async () => {
     const id = newPerson();
     const name = `telegram:${randomUUID()}`;
-    const { rows } = await scene.sql.query<{ fence: number }>(
+    const { rows } = await fixture.sql.query<{ fence: number }>(
       "INSERT INTO parley.leases (name, owner, fence, expires_at) VALUES ($1, 'test', 7, now() + interval '1 minute') RETURNING fence::int",
       [name],
     );
@@ -128,7 +130,7 @@ describe("messages a minute", () => {
     await put(id, { messagesPerMinute: 1 }, {}, { lease: { ...lease, cursor: "1" } });
     const refused = await put(id, { messagesPerMinute: 1 }, {}, { lease: { ...lease, cursor: "2" } });
     assert.equal(refused.refused, true);
-    const after = await scene.sql.query("SELECT cursor FROM parley.leases WHERE name = $1", [name]);
+    const after = await fixture.sql.query("SELECT cursor FROM parley.leases WHERE name = $1", [name]);
     assert.deepEqual(after.rows, [{ cursor: "2" }]);
   });
 
@@ -144,18 +146,18 @@ describe("turns a day", () => {
   test("counts a message that waits, a turn once, and no cancelled message", async () => {
     const id = newPerson();
     const { sessionId } = await put(id, { turnsPerDay: 2 });
-    const { turnId } = await scene.started(sessionId);
+    const { turnId } = await fixture.started(sessionId);
     await put(id, { turnsPerDay: 2 }, { mode: "steer" });
     assert.equal((await put(id, { turnsPerDay: 2 })).overLimit?.limit, "turns_per_day");
     // The second message joins the turn of the first.
-    await scene.sql.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE session_id = $1", [
+    await fixture.sql.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE session_id = $1", [
       sessionId,
       turnId,
     ]);
     const next = await put(id, { turnsPerDay: 2 });
     assert.equal(next.refused, false);
     assert.equal((await put(id, { turnsPerDay: 2 })).refused, true);
-    await scene.gateway.request(store.inboxEdit, { inboxId: next.inboxId, change: { do: "cancel" } });
+    await fixture.gateway.request(store.inboxEdit, { inboxId: next.inboxId, change: { do: "cancel" } });
     assert.equal((await put(id, { turnsPerDay: 2 })).refused, false);
   });
 
@@ -163,7 +165,7 @@ describe("turns a day", () => {
     const id = newPerson();
     await put(id, { turnsPerDay: 1 });
     const { overLimit } = await put(id, { turnsPerDay: 1 });
-    const { rows } = await scene.sql.query<{ ms: number }>(
+    const { rows } = await fixture.sql.query<{ ms: number }>(
       "SELECT (extract(epoch FROM date_trunc('day', now(), 'UTC') + interval '1 day' - now()) * 1000)::float8 AS ms",
     );
     assert.ok(Math.abs((overLimit?.retryAfterMs ?? 0) - (rows[0]?.ms ?? 0)) < 30_000);
@@ -171,23 +173,26 @@ describe("turns a day", () => {
     assert.deepEqual(await textsTo(id), [
       "Message not accepted: you have used up your 1 requests of today; try again after midnight UTC.",
     ]);
-    await scene.sql.query("UPDATE parley.person_messages SET at = at - interval '1 day' WHERE contact_id = $1", [id]);
+    await fixture.sql.query("UPDATE parley.person_messages SET at = at - interval '1 day' WHERE contact_id = $1", [id]);
     assert.equal((await put(id, { turnsPerDay: 1 })).refused, false);
   });
 
   test("accepts the answer to a question that the person's turn asks", async () => {
     const id = newPerson();
     const { sessionId } = await put(id, { turnsPerDay: 1 });
-    const { turnId } = await scene.started(sessionId);
+    const { turnId } = await fixture.started(sessionId);
     const call = { callId: "call-2", tool: "ask_user", class: "once" as const, input: "{}" };
-    await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1, { toolCalls: [call], finish: null }));
+    await fixture.core.request(
+      store.stepCommit,
+      stepOf(fixture.fenced(), turnId, 1, { toolCalls: [call], finish: null }),
+    );
     const question = { turnId, n: 2, question: "Which?", options: [], expiresInMs: 60_000, outgoing: [] };
-    await scene.core.request(store.questionAsk, { ...scene.fenced(), ...question });
+    await fixture.core.request(store.questionAsk, { ...fixture.fenced(), ...question });
     const forwarded = { from: "Eve" };
     assert.equal((await put(id, { turnsPerDay: 1 }, { forwarded })).refused, true);
     const answer = await put(id, { turnsPerDay: 1 });
     assert.equal(answer.refused, false);
-    const { turn } = await scene.gateway.request(store.inboxGet, { inboxId: answer.inboxId });
+    const { turn } = await fixture.gateway.request(store.inboxGet, { inboxId: answer.inboxId });
     assert.equal(turn?.turnId, turnId);
     assert.equal((await put(id, { turnsPerDay: 1 })).refused, true);
   });
@@ -202,8 +207,8 @@ describe("dollars a day", () => {
     assert.equal(next.refused, false);
     await runTurn(next.sessionId, 0);
     // A sub-agent of the first turn.
-    const { turnId: child } = await scene.begun();
-    await scene.sql.query("UPDATE parley.turns SET root_turn_id = $2, cost_micros = 200000 WHERE id = $1", [
+    const { turnId: child } = await fixture.begun();
+    await fixture.sql.query("UPDATE parley.turns SET root_turn_id = $2, cost_micros = 200000 WHERE id = $1", [
       child,
       turnId,
     ]);
@@ -252,7 +257,7 @@ describe("limits of one person", () => {
     await limit(id, { turnsPerDay: 1 });
     assert.equal((await put(id, {})).overLimit?.first, true);
     await limit(id, { turnsPerDay: null });
-    const { rows } = await scene.sql.query("SELECT FROM parley.person_limits WHERE contact_id = $1", [id]);
+    const { rows } = await fixture.sql.query("SELECT FROM parley.person_limits WHERE contact_id = $1", [id]);
     assert.equal(rows.length, 0);
     assert.equal((await put(id, {})).refused, false);
   });
@@ -264,9 +269,9 @@ test("retention deletes what no limit needs any more", async () => {
     await put(id, { turnsPerDay: 1 });
     await put(id, { turnsPerDay: 1 });
   }
-  await scene.sql.query("UPDATE parley.person_messages SET at = at - interval '3 days' WHERE contact_id = $1", [old]);
-  await scene.sql.query("UPDATE parley.person_refusals SET day = day - 3 WHERE contact_id = $1", [old]);
-  const database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
+  await fixture.sql.query("UPDATE parley.person_messages SET at = at - interval '3 days' WHERE contact_id = $1", [old]);
+  await fixture.sql.query("UPDATE parley.person_refusals SET day = day - 3 WHERE contact_id = $1", [old]);
+  const database = openDatabase(fixture.stack.postgres.storeUrl, 1, () => undefined);
   cleanup.add(() => database.pool.end());
   await deleteExpired(database, {
     opRetentionHours: 24,
@@ -275,7 +280,7 @@ test("retention deletes what no limit needs any more", async () => {
     checkpointDays: 0,
   });
   assert.equal(await listed(old), undefined);
-  const { rows } = await scene.sql.query<{ n: number }>(
+  const { rows } = await fixture.sql.query<{ n: number }>(
     `SELECT (SELECT count(*) FROM parley.person_messages WHERE contact_id = $1)::int
           + (SELECT count(*) FROM parley.person_refusals WHERE contact_id = $1)::int AS n`,
     [old],

@@ -10,22 +10,22 @@ import { hashOf } from "../src/grants.ts";
 import { failsWith, openStoreFixture, saying, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let core: Bus;
 let runner: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ core, runner, sql } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ core, runner, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => scene.fenced();
+const fenced = () => fixture.fenced();
 
 async function put(sessionKey: string, overrides: Partial<InboundMessage> = {}) {
   const place = { channel: "telegram", account: "main", conversation: overrides.conversation ?? "42" };
-  return (await scene.put(sessionKey, { ...place, replyTo: place, ...saying("go"), ...overrides })).sessionId;
+  return (await fixture.put(sessionKey, { ...place, replyTo: place, ...saying("go"), ...overrides })).sessionId;
 }
 
 async function claim(sessionId: string) {
@@ -37,7 +37,7 @@ async function claim(sessionId: string) {
 /** The key of the runner that owns the processes. */
 const secret = "s".repeat(43);
 const shownTo = ({ sessionId, turnId }: { sessionId: string; turnId: string }) => ({
-  grant: scene.grant({ sessionId, turnId, n: 1 }),
+  grant: fixture.grant({ sessionId, turnId, n: 1 }),
 });
 
 const finish = (turnId: string) =>
@@ -66,7 +66,7 @@ async function begun(
   const id = `${randomUUID()}@one`;
   const input = {
     id,
-    grant: scene.grant({ sessionId, turnId: turn ?? turnId, n: 1, tainted }),
+    grant: fixture.grant({ sessionId, turnId: turn ?? turnId, n: 1, tainted }),
     runner: "one#life",
     keyHash: hashOf(secret),
     command: "make all",
@@ -210,14 +210,14 @@ test("the list contains running processes with their replica, and no ended ones"
   const { sessionId, turnId, id } = await begun({ runner: "a#b#life", command: "sleep 1\0" });
   await runner.request(store.processBegin, {
     id: `${id}2`,
-    grant: scene.grant({ sessionId, turnId, n: 1 }),
+    grant: fixture.grant({ sessionId, turnId, n: 1 }),
     runner: "two#life",
     keyHash: hashOf(secret),
     command: "second",
     startedAt: new Date(Date.now() + 1).toISOString(),
     notify: true,
   });
-  const listed = async () => (await scene.gateway.request(store.processList, { sessionId })).processes;
+  const listed = async () => (await fixture.gateway.request(store.processList, { sessionId })).processes;
   assert.deepEqual(
     (await listed()).map(({ id: each, replica, command }) => [each, replica, command]),
     [

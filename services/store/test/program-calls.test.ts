@@ -8,23 +8,23 @@ import { Cleanup, pollUntil } from "@parley/testing";
 import { openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ gateway, core } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ gateway, core } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => scene.fenced();
+const fenced = () => fixture.fenced();
 const callId = "call-2";
 
 /** A turn with one call, step 2. */
 async function called() {
-  const { sessionId } = await scene.put(randomUUID(), saying("go"));
-  const { turnId } = await scene.started(sessionId);
+  const { sessionId } = await fixture.put(randomUUID(), saying("go"));
+  const { turnId } = await fixture.started(sessionId);
   const toolCalls = [{ callId, tool: "mcp__shop__add", class: "once" as const, input: "{}" }];
   await core.request(
     store.stepCommit,

@@ -11,19 +11,19 @@ import { hashOf } from "../src/grants.ts";
 import { failsWith, openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ gateway, core, runner, sql } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ gateway, core, runner, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => scene.fenced();
+const fenced = () => fixture.fenced();
 const me = "runner-1#life";
 /** Secrets of the claims. */
 const secret = "s".repeat(43);
@@ -31,17 +31,17 @@ const secret = "s".repeat(43);
 const grants = new Map<string, string>();
 
 const put = (sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) =>
-  scene.put(sessionKey, { ...saying(text), ...overrides });
+  fixture.put(sessionKey, { ...saying(text), ...overrides });
 
 /** A turn with one call, step 2, that this runner has claimed. */
 async function held(said: Partial<InboundMessage> = {}) {
   const key = randomUUID();
   const { sessionId } = await put(key, "go", said);
-  const { turnId } = await scene.started(sessionId);
+  const { turnId } = await fixture.started(sessionId);
   const toolCalls = [{ callId: "call-2", tool: "mcp__a__b", class: "once" as const, input: "{}" }];
   const call = stepOf(fenced(), turnId, 1, { stopReason: "tool_use", parts: [], toolCalls, finish: null });
   await core.request(store.stepCommit, call);
-  const grant = scene.grant({ sessionId, turnId, n: 2 });
+  const grant = fixture.grant({ sessionId, turnId, n: 2 });
   grants.set(turnId, grant);
   await runner.request(store.stepClaim, { ...fenced(), grant, runner: me, claimHash: hashOf(secret) });
   return { key, sessionId, turnId };
@@ -205,7 +205,7 @@ test("a job's question goes to its address, and the owner's next message there a
   for (const mode of ["queue", "interrupt", "reject", "steer"] as const) {
     const chat = place();
     const busy = await put(chat.key, "something else", chat.said);
-    await scene.started(busy.sessionId);
+    await fixture.started(busy.sessionId);
     const { turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
     const questionId = await asked(turnId);
     const { rows } = await sql.query("SELECT conversation FROM parley.outbox WHERE turn_id = $1", [turnId]);
@@ -248,7 +248,7 @@ test("an unfetched answer to a job is requeued in the thread where it was sent",
   assert.equal(await inboxState(inboxId), "claimed");
   await settle(turnId);
   assert.equal(await inboxState(inboxId), "queued");
-  await scene.started(sessionId);
+  await fixture.started(sessionId);
   assert.equal(await inboxState(inboxId), "claimed");
 });
 

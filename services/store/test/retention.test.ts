@@ -12,23 +12,23 @@ import { deleteExpiredSessions } from "../src/retention/sessions.ts";
 import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
 let database: Database;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ gateway, core, runner } = scene);
-  database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
+  fixture = await openStoreFixture(cleanup);
+  ({ gateway, core, runner } = fixture);
+  database = openDatabase(fixture.stack.postgres.storeUrl, 1, () => undefined);
   cleanup.add(() => database.pool.end());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** The key of the runner that owns the processes. */
 const key = "k".repeat(43);
-const fenced = () => scene.fenced();
+const fenced = () => fixture.fenced();
 const place = { channel: "telegram", account: "main", conversation: "42" };
 const sender: Sender = { ...place, contact: { id: "7" }, role: "owner", origin: "user" };
 
@@ -43,7 +43,7 @@ async function worked(route: string) {
   const { turnId } = claimed.turn;
   const id = `${randomUUID()}@runner`;
   const startedAt = new Date().toISOString();
-  const grant = scene.grant({ sessionId, turnId, n: 1 });
+  const grant = fixture.grant({ sessionId, turnId, n: 1 });
   const process = { id, grant, runner: "runner#1", keyHash: hashOf(key), command: "make", startedAt, notify: false };
   await runner.request(store.processBegin, process);
   await core.request(store.turnFinish, {

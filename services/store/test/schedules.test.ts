@@ -16,14 +16,14 @@ import type { Client } from "pg";
 import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ core, gateway, sql } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ core, gateway, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -54,7 +54,7 @@ const create = async (overrides: Partial<Create> = {}) =>
 const get = async (id: string) => (await core.request(store.scheduleGet, { id })).job;
 const history = async (id: string) => (await core.request(store.scheduleGet, { id, runs: 50 })).runs;
 const fire = (due: { id: string; due: string }[], opId: string = randomUUID()) =>
-  core.request(store.scheduleFire, { opId, epoch: scene.epoch, due });
+  core.request(store.scheduleFire, { opId, epoch: fixture.epoch, due });
 
 /** Moves the job's next due time into the past, on its own grid. */
 async function makeDue(job: Schedule, secondsAgo: number): Promise<{ id: string; due: string }> {
@@ -90,7 +90,7 @@ async function rowsOf(id: string): Promise<InboxRow[]> {
 async function work(sessionId: string): Promise<void> {
   const claimed = await core.request(store.turnClaim, {
     opId: randomUUID(),
-    epoch: scene.epoch,
+    epoch: fixture.epoch,
     sessionId,
     knownSeq: 0,
     maxClaims: 5,
@@ -98,7 +98,7 @@ async function work(sessionId: string): Promise<void> {
   assert.equal(claimed.status, "started");
   await core.request(store.turnFinish, {
     opId: randomUUID(),
-    epoch: scene.epoch,
+    epoch: fixture.epoch,
     turnId: claimed.turn.turnId,
     parts: [],
     model: null,
@@ -248,7 +248,7 @@ describe("a due time", () => {
       [route],
     );
     const { session } = await core.request(store.sessionView, {
-      epoch: scene.epoch,
+      epoch: fixture.epoch,
       sessionId: await sessionOf(route),
       knownSeq: 0,
     });
@@ -274,8 +274,8 @@ describe("a due time", () => {
   test("is refused to a stale leader", async () => {
     const job = await create();
     const due = await makeDue(job, 1);
-    const old = scene.epoch;
-    await scene.takeOver();
+    const old = fixture.epoch;
+    await fixture.takeOver();
     await assert.rejects(
       core.request(store.scheduleFire, { opId: randomUUID(), epoch: old, due: [due] }),
       failsWith("STALE_EPOCH"),
@@ -438,7 +438,7 @@ describe("a heartbeat", () => {
   const beat = (slot: string, skipWhenBusy = true) =>
     core.request(store.heartbeatFire, {
       opId: randomUUID(),
-      epoch: scene.epoch,
+      epoch: fixture.epoch,
       slot,
       text: "look after things",
       skipWhenBusy,

@@ -10,14 +10,14 @@ import { deleteExpiredSessions } from "../src/retention/sessions.ts";
 import { failsWith, openStoreFixture, saying, stepOf, usage, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ stack, gateway, core } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ stack, gateway, core } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -26,12 +26,12 @@ const overApi = { channel: "http", account: "default", conversation: "c", contac
 
 /** Sends a message on a route and returns its session. */
 async function say(route: string, text: string): Promise<string> {
-  return (await scene.put(route, { ...overApi, ...saying(text) })).sessionId;
+  return (await fixture.put(route, { ...overApi, ...saying(text) })).sessionId;
 }
 
-const begin = (sessionId: string) => scene.started(sessionId);
+const begin = (sessionId: string) => fixture.started(sessionId);
 const commit = (turnId: string, n: number, more: Partial<InputOf<typeof store.stepCommit>> = {}) =>
-  core.request(store.stepCommit, stepOf(scene.fenced(), turnId, n, more));
+  core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, n, more));
 
 /** Sends a message and answers it. */
 async function talk(route: string, text: string): Promise<string> {
@@ -199,7 +199,7 @@ test("a fork has the same messages, overrides and prefix, and leaves the origina
   assert.equal(session.title, "remember 7 (fork)");
   assert.equal(session.overrides.effort, "low");
   assert.deepEqual(await textsOf(session.sessionId), await textsOf(original));
-  const view = { epoch: scene.epoch, knownSeq: 0 };
+  const view = { epoch: fixture.epoch, knownSeq: 0 };
   const [mine, theirs] = await Promise.all([
     core.request(store.sessionView, { ...view, sessionId: session.sessionId }),
     core.request(store.sessionView, { ...view, sessionId: original }),
@@ -228,7 +228,7 @@ test("a fork excludes a running turn and turns beyond its position", async () =>
 
 /** Removes everything up to `seq` from the view. */
 async function compactTo(sessionId: string, seq: number) {
-  const last = await core.request(store.sessionView, { epoch: scene.epoch, sessionId, knownSeq: 0 });
+  const last = await core.request(store.sessionView, { epoch: fixture.epoch, sessionId, knownSeq: 0 });
   const view = {
     version: 1,
     keepFirstTo: 0,
@@ -240,7 +240,7 @@ async function compactTo(sessionId: string, seq: number) {
     strategy: "summarize",
   };
   await core.request(store.sessionCompact, {
-    ...scene.fenced(),
+    ...fixture.fenced(),
     sessionId,
     turnId: last.turnId ?? "",
     view,
@@ -265,7 +265,7 @@ test("a fork of a compacted session has its view record and only the visible mes
   const { session } = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: original });
   assert.deepEqual(await textsOf(session.sessionId), ["new", "answer"]);
   const forked = await core.request(store.sessionView, {
-    epoch: scene.epoch,
+    epoch: fixture.epoch,
     sessionId: session.sessionId,
     knownSeq: 0,
   });
@@ -281,7 +281,7 @@ test("missing sessions cannot be forked, and sub-agents' sessions cannot be boun
   await commit(turn.turnId, turn.nextStep, { toolCalls: [call], finish: null, stopReason: "tool_use" });
   const spawned = await core.request(store.turnSpawn, {
     opId: randomUUID(),
-    epoch: scene.epoch,
+    epoch: fixture.epoch,
     turnId: turn.turnId,
     n: turn.nextStep + 1,
     mode: "wait",
@@ -317,7 +317,7 @@ test("a sub-agent gets its parent's permission mode, deny rules and ask rules wi
   const overridesOfChild = async (n: number, resume: string | null) => {
     const spawned = await core.request(store.turnSpawn, {
       opId: randomUUID(),
-      epoch: scene.epoch,
+      epoch: fixture.epoch,
       turnId: turn.turnId,
       n: turn.nextStep + n,
       mode: "wait",
@@ -354,7 +354,7 @@ test("a program's sub-agent starts with the definition in its parent's session, 
   const spawn = (n: number) =>
     core.request(store.turnSpawn, {
       opId: randomUUID(),
-      epoch: scene.epoch,
+      epoch: fixture.epoch,
       turnId: turn.turnId,
       n: turn.nextStep + n,
       mode: "background",
@@ -368,7 +368,7 @@ test("a program's sub-agent starts with the definition in its parent's session, 
       announce: "queue",
     });
   const stateOf = async (sessionId: string) =>
-    (await core.request(store.sessionView, { epoch: scene.epoch, sessionId, knownSeq: 0 })).session;
+    (await core.request(store.sessionView, { epoch: fixture.epoch, sessionId, knownSeq: 0 })).session;
   const define = (overrides: InputOf<typeof store.sessionUpdate>["overrides"]) =>
     gateway.request(store.sessionUpdate, { sessionId: parent, overrides });
 
@@ -533,7 +533,7 @@ test("stores a message whose words are too many for the index of words", async (
 test("filters sessions by channel, person and activity", async () => {
   const place = { channel: "signal", account: "main", conversation: "9" };
   const ada = { ...place, contact: { id: "+49", name: 'Ada "L"' }, replyTo: place };
-  const { sessionId } = await scene.put("filter:a", { ...ada, ...saying("one") });
+  const { sessionId } = await fixture.put("filter:a", { ...ada, ...saying("one") });
   const other = await say("filter:b", "two");
   const ids = async (more: object) => {
     const { sessions } = await gateway.request(store.sessionList, { limit: 200, ...more });
@@ -553,13 +553,13 @@ test("filters sessions by channel, person and activity", async () => {
 test("lists what waits, takeovers and dead letters, and retries a dead letter once", async () => {
   const sessionId = await say("dead:a", "crashes every time");
   const { turnId } = await begin(sessionId);
-  const claim = { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 1 };
+  const claim = { ...fixture.fenced(), sessionId, knownSeq: 0, maxClaims: 1 };
   assert.equal((await core.request(store.turnClaim, claim)).status, "dead");
   const { deadLetters, takeovers, inbox } = await gateway.request(store.workReport, {});
   const letter = deadLetters.find((each) => each.sessionId === sessionId);
   assert.ok(letter !== undefined);
   assert.deepEqual([letter.turnId, letter.text], [turnId, "crashes every time"]);
-  assert.equal(takeovers[0]?.epoch, scene.epoch);
+  assert.equal(takeovers[0]?.epoch, fixture.epoch);
   const retry = () => gateway.request(store.inboxRetry, { inboxId: letter.inboxId });
   const { inboxId, repeated } = await retry();
   assert.equal(repeated, false);

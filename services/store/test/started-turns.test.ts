@@ -9,24 +9,24 @@ import { failsWith, inbound, openStoreFixture, saying, stepOf, type StoreFixture
 type Ready = PayloadOf<typeof inboxReady>;
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 const hints: Ready[] = [];
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  scene.core.subscribe(inboxReady, {}, (hint) => hints.push(hint));
-  await scene.core.flush();
+  fixture = await openStoreFixture(cleanup);
+  fixture.core.subscribe(inboxReady, {}, (hint) => hints.push(hint));
+  await fixture.core.flush();
 });
 beforeEach(() => report(true));
 after(() => cleanup[Symbol.asyncDispose]());
 
-function report(free: boolean, epoch = scene.epoch): void {
-  scene.core.publish(leaderCapacity, { epoch, free });
+function report(free: boolean, epoch = fixture.epoch): void {
+  fixture.core.publish(leaderCapacity, { epoch, free });
 }
 
 /** Over the leader's connection, on which the store receives its report first. */
 function put(sessionKey: string, said: Partial<InboundMessage> = {}) {
-  return scene.core.request(store.inboxPut, { message: inbound(said), sessionKey });
+  return fixture.core.request(store.inboxPut, { message: inbound(said), sessionKey });
 }
 
 /** The hint of a session; the store sends it before its reply. */
@@ -37,7 +37,7 @@ function hintOf(sessionId: string): Ready {
 }
 
 async function statesOf(sessionId: string): Promise<string[]> {
-  const { rows } = await scene.sql.query<{ state: string }>(
+  const { rows } = await fixture.sql.query<{ state: string }>(
     "SELECT state FROM parley.inbox WHERE session_id = $1 ORDER BY seq",
     [sessionId],
   );
@@ -51,12 +51,12 @@ describe("an idle session", () => {
     const { sessionId, inboxId } = await put(newKey(), saying("at once"));
     const { started } = hintOf(sessionId);
     assert.ok(started);
-    assert.equal(started.epoch, scene.epoch);
+    assert.equal(started.epoch, fixture.epoch);
     assert.deepEqual(started.turn.inboxIds, [inboxId]);
     assert.deepEqual([started.message.seq, started.message.turnId], [1, started.turn.turnId]);
     assert.deepEqual(started.message.parts, saying("at once").parts);
     assert.deepEqual(await statesOf(sessionId), ["claimed"]);
-    const committed = await scene.core.request(store.stepCommit, stepOf(scene.fenced(), started.turn.turnId, 1));
+    const committed = await fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), started.turn.turnId, 1));
     assert.equal(committed.messageSeq, 2);
   });
 
@@ -64,8 +64,8 @@ describe("an idle session", () => {
     const key = newKey();
     const first = hintOf((await put(key, saying("one"))).sessionId).started;
     assert.ok(first);
-    const claimed = await scene.core.request(store.turnClaim, {
-      ...scene.fenced(),
+    const claimed = await fixture.core.request(store.turnClaim, {
+      ...fixture.fenced(),
       sessionId: first.turn.sessionId,
       knownSeq: 0,
       maxClaims: 5,
@@ -79,8 +79,8 @@ describe("an idle session", () => {
 
   test("lists the turn for the sweep of the leader and of its successor", async () => {
     const { sessionId } = await put(newKey());
-    for (const epoch of [scene.epoch, scene.epoch + 1]) {
-      const { sessions } = await scene.core.request(store.inboxPending, { epoch, limit: 1_000 });
+    for (const epoch of [fixture.epoch, fixture.epoch + 1]) {
+      const { sessions } = await fixture.core.request(store.inboxPending, { epoch, limit: 1_000 });
       assert.ok(sessions.some((each) => each.sessionId === sessionId && each.resume));
     }
   });
@@ -95,8 +95,8 @@ describe("a message is only stored", () => {
   });
 
   test("when the leader that reported free turns has been replaced", async () => {
-    const former = scene.epoch;
-    await scene.takeOver();
+    const former = fixture.epoch;
+    await fixture.takeOver();
     const { sessionId } = await put(newKey());
     report(true, former);
     const later = await put(newKey());
@@ -105,9 +105,9 @@ describe("a message is only stored", () => {
   });
 
   test("when a takeover waits for the lock of the writers", async () => {
-    await scene.sql.query("BEGIN; SELECT pg_advisory_xact_lock(7305510218)");
+    await fixture.sql.query("BEGIN; SELECT pg_advisory_xact_lock(7305510218)");
     const { sessionId } = await put(newKey());
-    await scene.sql.query("COMMIT");
+    await fixture.sql.query("COMMIT");
     assert.equal(hintOf(sessionId).started, undefined);
     assert.deepEqual(await statesOf(sessionId), ["queued"]);
   });
@@ -118,7 +118,7 @@ describe("a message is only stored", () => {
     await put(key);
     assert.deepEqual(await statesOf(sessionId), ["claimed", "queued"]);
     const { turnId } = hintOf(sessionId).started?.turn ?? assert.fail("no turn started");
-    await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1));
+    await fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1));
     await put(key);
     assert.deepEqual(await statesOf(sessionId), ["done", "queued", "queued"]);
   });
@@ -128,7 +128,7 @@ describe("a message is only stored", () => {
     const said = { externalId: randomUUID() };
     const { sessionId } = await put(key, said);
     const { turnId } = hintOf(sessionId).started?.turn ?? assert.fail("no turn started");
-    await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1));
+    await fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1));
     assert.equal((await put(key, said)).duplicate, true);
     assert.deepEqual(await statesOf(sessionId), ["done"]);
   });
@@ -144,12 +144,12 @@ test("starts one turn when messages of a session arrive at the same time", async
   const key = newKey();
   const { sessionId } = await put(key);
   const { turnId } = hintOf(sessionId).started?.turn ?? assert.fail("no turn started");
-  await scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1));
+  await fixture.core.request(store.stepCommit, stepOf(fixture.fenced(), turnId, 1));
   await Promise.all(Array.from({ length: 20 }, () => put(key)));
   const states = await statesOf(sessionId);
   assert.equal(states.filter((state) => state === "claimed").length, 1);
   assert.equal(states.filter((state) => state === "queued").length, 19);
-  const { rows } = await scene.sql.query("SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running'", [
+  const { rows } = await fixture.sql.query("SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running'", [
     sessionId,
   ]);
   assert.equal(rows.length, 1);
@@ -158,10 +158,10 @@ test("starts one turn when messages of a session arrive at the same time", async
 test("refuses the step of a leader that has been replaced, and changes nothing", async () => {
   const { sessionId } = await put(newKey());
   const { turnId } = hintOf(sessionId).started?.turn ?? assert.fail("no turn started");
-  const former = scene.fenced();
-  await scene.takeOver();
-  await assert.rejects(scene.core.request(store.stepCommit, stepOf(former, turnId, 1)), failsWith("STALE_EPOCH"));
-  const { rows } = await scene.sql.query(
+  const former = fixture.fenced();
+  await fixture.takeOver();
+  await assert.rejects(fixture.core.request(store.stepCommit, stepOf(former, turnId, 1)), failsWith("STALE_EPOCH"));
+  const { rows } = await fixture.sql.query(
     "SELECT t.state, t.next_step, s.seq FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id WHERE t.id = $1",
     [turnId],
   );

@@ -12,27 +12,27 @@ import { deleteExpired } from "../src/retention/retention.ts";
 import { failsWith, inbound, openStoreFixture, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ stack, gateway, core, runner } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ stack, gateway, core, runner } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const put = (sessionKey: string, overrides: Partial<InboundMessage> = {}) => scene.put(sessionKey, overrides);
-const started = (sessionId: string) => scene.started(sessionId);
+const put = (sessionKey: string, overrides: Partial<InboundMessage> = {}) => fixture.put(sessionKey, overrides);
+const started = (sessionId: string) => fixture.started(sessionId);
 
 async function claim(sessionId: string, overrides: Partial<InputOf<typeof store.turnClaim>> = {}) {
-  return core.request(store.turnClaim, { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...overrides });
+  return core.request(store.turnClaim, { ...fixture.fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...overrides });
 }
 
 const step = (turnId: string, n: number, overrides: Partial<InputOf<typeof store.stepCommit>> = {}) =>
-  stepOf(scene.fenced(), turnId, n, overrides);
+  stepOf(fixture.fenced(), turnId, n, overrides);
 
 describe("inbox", () => {
   // design: 004.24
@@ -170,10 +170,10 @@ describe("turns", () => {
     const { sessionId, inboxId } = await put("poison");
     await started(sessionId);
     for (let attempt = 2; attempt <= 5; attempt++) {
-      await scene.takeOver();
+      await fixture.takeOver();
       assert.equal((await claim(sessionId)).status, "resumed");
     }
-    await scene.takeOver();
+    await fixture.takeOver();
     assert.equal((await claim(sessionId)).status, "dead");
     const { state, turn } = await gateway.request(store.inboxGet, { inboxId });
     assert.equal(state, "dead");
@@ -284,16 +284,16 @@ describe("steps", () => {
 
   test("a tool is not granted to a stale leader", async () => {
     const { turnId, sessionId } = await turnWithCall("stale-tool", "once");
-    const old = scene.epoch;
-    await scene.takeOver();
+    const old = fixture.epoch;
+    await fixture.takeOver();
     await assert.rejects(claimStep({ sessionId, turnId }, old), failsWith("STALE_EPOCH"));
   });
 
   test("a turn resumed by the next leader has its open calls with their results", async () => {
     const { turnId, sessionId } = await turnWithCall("resume", "once");
     await claimStep({ sessionId, turnId });
-    await scene.takeOver();
-    const pending = await core.request(store.inboxPending, { epoch: scene.epoch, limit: 100 });
+    await fixture.takeOver();
+    const pending = await core.request(store.inboxPending, { epoch: fixture.epoch, limit: 100 });
     assert.ok(pending.sessions.some((each) => each.sessionId === sessionId && each.resume));
     const claimed = await claim(sessionId);
     assert.equal(claimed.status, "resumed");
@@ -328,7 +328,7 @@ describe("fencing", () => {
     const turn = await started(sessionId);
     let last = 0;
     let n = 1;
-    const old = scene.epoch;
+    const old = fixture.epoch;
     const writing = (async () => {
       for (;;) {
         try {
@@ -341,7 +341,7 @@ describe("fencing", () => {
         }
       }
     })();
-    const [raised] = await Promise.all([scene.takeOver(), writing]);
+    const [raised] = await Promise.all([fixture.takeOver(), writing]);
     assert.equal(raised, old + 1);
     assert.ok(n > 1 || last === 0);
     const stale = await query("SELECT count(*)::int AS n FROM parley.steps WHERE turn_id = $1 AND epoch > $2", [
@@ -703,7 +703,7 @@ describe("sizes", () => {
         await core.request(store.stepCommit, step((await started(sessionId)).turnId, 1));
     }
     const { sessionId } = await turnWithResults("heavy", 8, 28_000);
-    await scene.takeOver();
+    await fixture.takeOver();
     const claimed = await claim(sessionId);
     assert.equal(claimed.status, "resumed");
     assert.equal(claimed.turn.openSteps.length, 8);
@@ -764,12 +764,12 @@ test("a broken connection fails its operation, not the store", async () => {
 test("progress resets a turn's attempts", async () => {
   const { turnId, sessionId } = await turnWithCall("attempts", "pure");
   for (let times = 0; times < 3; times++) {
-    await scene.takeOver();
+    await fixture.takeOver();
     await claim(sessionId);
   }
   await settle(turnId, 2, "call");
   await core.request(store.stepCommit, step(turnId, 3, { results: 1, finish: null, toolCalls: [] }));
-  await scene.takeOver();
+  await fixture.takeOver();
   const claimed = await claim(sessionId);
   assert.ok(claimed.status === "resumed" && claimed.turn.attempt === 2);
 });
@@ -823,7 +823,7 @@ async function turnWithCall(key: string, toolClass: "once" | "pure") {
 async function finishCancelled(turnId: string): Promise<void> {
   await core.request(store.turnFinish, {
     opId: randomUUID(),
-    epoch: scene.epoch,
+    epoch: fixture.epoch,
     turnId,
     parts: [],
     model: null,
@@ -836,15 +836,15 @@ async function finishCancelled(turnId: string): Promise<void> {
 /** The same for all claims in this file. */
 const secret = "s".repeat(43);
 
-function claimStep({ sessionId, turnId }: { sessionId: string; turnId: string }, epoch = scene.epoch) {
-  const grant = scene.grant({ sessionId, turnId, n: 2 });
+function claimStep({ sessionId, turnId }: { sessionId: string; turnId: string }, epoch = fixture.epoch) {
+  const grant = fixture.grant({ sessionId, turnId, n: 2 });
   return runner.request(store.stepClaim, { opId: randomUUID(), epoch, grant, runner: "r", claimHash: hashOf(secret) });
 }
 
 function settle(turnId: string, n: number, id: string, content = "ok") {
   return runner.request(store.callSettle, {
     opId: randomUUID(),
-    grant: scene.grant({ sessionId: randomUUID(), turnId, n }),
+    grant: fixture.grant({ sessionId: randomUUID(), turnId, n }),
     claim: secret,
     state: "done",
     result: { type: "tool_result", id, name: "read", content, isError: false },

@@ -11,20 +11,20 @@ import { hashOf } from "../src/grants.ts";
 import { openStoreFixture, saying, stepOf, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let core: Bus;
 let runner: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ core, runner, sql } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ core, runner, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** The key of the runner that owns the processes. */
 const key = "k".repeat(43);
-const fenced = () => scene.fenced();
+const fenced = () => fixture.fenced();
 type Mode = InputOf<typeof store.turnSpawn>["mode"];
 
 async function claim(sessionId: string): Promise<ClaimedTurn> {
@@ -56,7 +56,7 @@ async function calling(turn: ClaimedTurn): Promise<ClaimedTurn> {
 
 /** The owner's turn, which has started a sub-agent. */
 async function owner(): Promise<ClaimedTurn> {
-  const { sessionId } = await scene.put(randomUUID(), saying("go"));
+  const { sessionId } = await fixture.put(randomUUID(), saying("go"));
   return calling(await claim(sessionId));
 }
 
@@ -81,7 +81,7 @@ async function command(turn: ClaimedTurn, tainted = false): Promise<string> {
   const id = `${randomUUID()}@one`;
   await runner.request(store.processBegin, {
     id,
-    grant: scene.grant({ sessionId: turn.sessionId, turnId: turn.turnId, n: 1, tainted }),
+    grant: fixture.grant({ sessionId: turn.sessionId, turnId: turn.turnId, n: 1, tainted }),
     runner: "one#life",
     keyHash: hashOf(key),
     command: "make all",
@@ -256,7 +256,7 @@ test("concurrent ends, claims and stops deliver each notice once without a deadl
       isParked
         ? core.request(store.turnClaim, { ...fenced(), sessionId: parent.sessionId, knownSeq: 0, maxClaims: 5 })
         : cut(parent.turnId),
-      ...(round % 4 < 2 ? [scene.gateway.request(store.turnCancel, stop)] : []),
+      ...(round % 4 < 2 ? [fixture.gateway.request(store.turnCancel, stop)] : []),
     ]);
     assert.deepEqual(await waiting(child), []);
     assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 1);

@@ -8,13 +8,13 @@ import { Cleanup } from "@parley/testing";
 import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let gateway: Bus;
 let core: Bus;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ gateway, core } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ gateway, core } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -29,7 +29,7 @@ async function opened(): Promise<string> {
 }
 
 const put = (sessionId: string, todos: Todo[], more: object = {}) =>
-  core.request(store.sessionTodos, { opId: randomUUID(), epoch: scene.epoch, sessionId, todos, ...more });
+  core.request(store.sessionTodos, { opId: randomUUID(), epoch: fixture.epoch, sessionId, todos, ...more });
 
 async function kept(sessionId: string): Promise<Todo[] | undefined> {
   return (await gateway.request(store.sessionGet, { sessionId })).session?.todos;
@@ -57,7 +57,9 @@ test("a repeated request after a newer one changes nothing", async () => {
 
 test("a stale leader or an unknown session stores no list", async () => {
   const sessionId = await opened();
-  await assert.rejects(put(sessionId, list, { epoch: scene.epoch - 1 }), (error) => WireError.is(error, "STALE_EPOCH"));
+  await assert.rejects(put(sessionId, list, { epoch: fixture.epoch - 1 }), (error) =>
+    WireError.is(error, "STALE_EPOCH"),
+  );
   await assert.rejects(put(randomUUID(), list), (error) => WireError.is(error, "NOT_FOUND"));
   assert.equal(await kept(sessionId), undefined);
 });

@@ -12,14 +12,14 @@ import { z } from "zod";
 import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: StoreFixture;
+let fixture: StoreFixture;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
 
 before(async () => {
-  scene = await openStoreFixture(cleanup);
-  ({ core, gateway, sql } = scene);
+  fixture = await openStoreFixture(cleanup);
+  ({ core, gateway, sql } = fixture);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -34,7 +34,7 @@ async function someoneWaitsForALock(): Promise<void> {
 }
 
 const Named = z.object({ name: z.string() });
-const fenced = () => scene.fenced();
+const fenced = () => fixture.fenced();
 const chat = { channel: "telegram", account: "main", conversation: "42" };
 const sender: Sender = { ...chat, contact: { id: "7", name: "Ada" }, role: "owner", origin: "user" };
 
@@ -130,8 +130,8 @@ describe("recognized speech", () => {
 
   test("a stale leader stores nothing", async () => {
     const voice = await begun();
-    const old = scene.epoch;
-    await scene.takeOver();
+    const old = fixture.epoch;
+    await fixture.takeOver();
     await assert.rejects(advance(voice.voiceId, [final(1)], { epoch: old }), failsWith("STALE_EPOCH"));
     await assert.rejects(
       core.request(store.voiceMove, {
@@ -185,7 +185,7 @@ describe("a voice session", () => {
       core.request(store.voiceMove, { ...fenced(), voiceId: voice.voiceId, to: { state: "claimed" }, tell: null });
     const granted = (await Promise.all([claim(), claim(), claim()])).filter((each) => each.moved);
     assert.equal(granted.length, 1);
-    await scene.takeOver();
+    await fixture.takeOver();
     assert.equal((await claim()).moved, false);
   });
 

@@ -10,7 +10,7 @@ import { Cleanup } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let workspace: string;
 let gateway: Bus;
 
@@ -20,19 +20,19 @@ const jpeg = (noise: number) =>
   Buffer.concat([Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex"), randomBytes(noise)]);
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  await stage.runner("one");
-  ({ workspace } = await stage.config("one"));
+  fixture = await openRunnerFixture(cleanup);
+  await fixture.runner("one");
+  ({ workspace } = await fixture.config("one"));
   await mkdir(workspace, { recursive: true });
-  gateway = await stage.stack.bus("channel-gateway");
+  gateway = await fixture.stack.bus("channel-gateway");
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 async function result(tool: string, input: object): Promise<ToolResult> {
   const toolClass = tool === "read" ? "pure" : "idempotent";
-  const [request] = await stage.plan([{ tool, class: toolClass, input }]);
+  const [request] = await fixture.plan([{ tool, class: toolClass, input }]);
   assert.ok(request);
-  return (await stage.call(request)).result;
+  return (await fixture.call(request)).result;
 }
 
 test("returns a PDF and a picture as attachments by content type, kept by the session", async () => {
@@ -41,15 +41,15 @@ test("returns a PDF and a picture as attachments by content type, kept by the se
     ["picture.pdf", jpeg(700_000), "image/jpeg"],
   ] as const) {
     await writeFile(join(workspace, name), content);
-    const [request] = await stage.plan([{ tool: "read", class: "pure", input: { path: name } }]);
+    const [request] = await fixture.plan([{ tool: "read", class: "pure", input: { path: name } }]);
     assert.ok(request);
-    const { result: shown, state } = await stage.call(request);
+    const { result: shown, state } = await fixture.call(request);
     assert.equal(state, "done");
     assert.match(shown.content, new RegExp(`^"${name}" is ${mediaType}, `));
     const attachment = { sha256: hashOf(content), mediaType, name, bytes: content.length };
     assert.deepEqual(shown.attachments, [attachment]);
-    assert.deepEqual((await stage.step(request)).result?.attachments, [attachment]);
-    assert.deepEqual(await fetchBlob(stage.core, hashOf(content)), content);
+    assert.deepEqual((await fixture.step(request)).result?.attachments, [attachment]);
+    assert.deepEqual(await fetchBlob(fixture.core, hashOf(content)), content);
   }
 });
 
@@ -101,12 +101,12 @@ test("save_attachment writes identical bytes, only in the workspace, for known i
   const content = randomBytes(600_000);
   const attached = { type: "blob" as const, name: "file.bin", ...(await storeBlob(gateway, content)) };
   const { sha256 } = attached;
-  const [request] = await stage.plan(
+  const [request] = await fixture.plan(
     [{ tool: "save_attachment", class: "once", input: { id: sha256, path: "in/deep/file.bin" } }],
     { attached },
   );
   assert.ok(request);
-  const { result: saved } = await stage.call(request);
+  const { result: saved } = await fixture.call(request);
   assert.deepEqual([saved.isError, saved.content], [false, 'Saved as "in/deep/file.bin": 585.9 KiB.']);
   assert.deepEqual(await readFile(join(workspace, "in/deep/file.bin")), content);
   for (const input of [

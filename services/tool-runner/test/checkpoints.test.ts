@@ -39,16 +39,16 @@ import { kill, killed, launch } from "./support/launch.ts";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let gateway: Bus;
 let runnerBus: Bus;
 let workspace: string;
 let blobs: string;
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  [gateway, runnerBus] = await Promise.all([stage.stack.bus("channel-gateway"), stage.stack.bus("tool-runner")]);
-  const config = await stage.config("x");
+  fixture = await openRunnerFixture(cleanup);
+  [gateway, runnerBus] = await Promise.all([fixture.stack.bus("channel-gateway"), fixture.stack.bus("tool-runner")]);
+  const config = await fixture.config("x");
   workspace = config.workspace;
   blobs = config.checkpoints.folder;
 });
@@ -60,16 +60,16 @@ const exec = (command: string): Call => ["exec", "once", { command }];
 
 /** Runs a turn of the session with these calls, one at a time, and ends it. */
 async function turn(sessionKey: string, calls: readonly Call[], text = "do it") {
-  const requests = await stage.plan(
+  const requests = await fixture.plan(
     calls.map(([tool, toolClass, input]) => ({ tool, class: toolClass, input })),
     { sessionKey, text },
   );
   for (const request of requests) {
-    const answer = await stage.call(request);
+    const answer = await fixture.call(request);
     assert.equal(answer.state, "done", answer.result.content);
   }
   const { turnId, sessionId } = requests[0] ?? assert.fail("a turn has calls");
-  await stage.finish(turnId);
+  await fixture.finish(turnId);
   return { turnId, sessionId };
 }
 
@@ -96,9 +96,9 @@ const failsWith = (code: string, message: RegExp) => (error: unknown) =>
   WireError.is(error) && error.code === code && message.test(error.message);
 
 /** Creates a workspace folder for one test and starts a runner. */
-async function scene(name: string) {
+async function workspaceNamed(name: string) {
   const local = new Cleanup();
-  const running = await stage.runner(`${name}-1`);
+  const running = await fixture.runner(`${name}-1`);
   local.add(() => running.close());
   mkdirSync(at(name), { recursive: true });
   return local;
@@ -107,7 +107,7 @@ async function scene(name: string) {
 describe("a rewind", () => {
   // design: 002.22
   test("restores content and modes after file tools and commands, and removes new files", async () => {
-    await using _ = await scene("all");
+    await using _ = await workspaceNamed("all");
     const bytes = Buffer.from([0, 255, 10, 128, 13]);
     writeFileSync(at("all/binary"), bytes, { mode: 0o640 });
     const notebook = JSON.stringify({ nbformat: 4, metadata: {}, cells: [{ cell_type: "raw", source: "before" }] });
@@ -175,7 +175,7 @@ describe("a rewind", () => {
   });
 
   test("undoes a turn and all later ones", async () => {
-    await using _ = await scene("many");
+    await using _ = await workspaceNamed("many");
     writeFileSync(at("many/a"), "0");
     const first = await turn("many", [write("many/a", "1"), write("many/b", "1")]);
     const second = await turn("many", [write("many/a", "2"), write("many/c", "2")]);
@@ -191,7 +191,7 @@ describe("a rewind", () => {
 
   // design: 003.30b
   test("can itself be undone with its own checkpoint", async () => {
-    await using _ = await scene("undo");
+    await using _ = await workspaceNamed("undo");
     writeFileSync(at("undo/a"), "before", { mode: 0o600 });
     const ended = await turn("undo", [write("undo/a", "after"), write("undo/b", "made")]);
     const { checkpointId } = await rewind(ended);
@@ -201,7 +201,7 @@ describe("a rewind", () => {
   });
 
   test("reports each file's outcome in a dry run and changes nothing", async () => {
-    await using _ = await scene("dry");
+    await using _ = await workspaceNamed("dry");
     writeFileSync(at("dry/a"), "before");
     const ended = await turn("dry", [write("dry/a", "after"), write("dry/b", "made")]);
     const dry = await rewind(ended, { dryRun: true });
@@ -212,13 +212,13 @@ describe("a rewind", () => {
   });
 
   test("is rejected while a turn of the session runs, and for unknown or foreign turns", async () => {
-    await using _ = await scene("refused");
+    await using _ = await workspaceNamed("refused");
     const ended = await turn("refused", [write("refused/a", "1")]);
-    const [request] = await stage.plan([{ tool: "ls", class: "pure" }], { sessionKey: "refused" });
+    const [request] = await fixture.plan([{ tool: "ls", class: "pure" }], { sessionKey: "refused" });
     assert.ok(request !== undefined);
     await assert.rejects(rewind(ended), failsWith("CONFLICT", /a turn of this session is still running/));
     assert.equal(text("refused/a"), "1");
-    await stage.finish(request.turnId);
+    await fixture.finish(request.turnId);
     await assert.rejects(rewind({ ...ended, turnId: randomUUID() }), failsWith("NOT_FOUND", /no turn or checkpoint/));
     const other = await turn("refused-other", [write("refused/b", "1")]);
     await assert.rejects(rewind({ ...ended, turnId: other.turnId }), failsWith("NOT_FOUND", /no turn or checkpoint/));
@@ -227,7 +227,7 @@ describe("a rewind", () => {
   });
 
   test("is rejected while a background process of the session runs", async () => {
-    await using _ = await scene("background");
+    await using _ = await workspaceNamed("background");
     const ended = await turn("background", [
       [
         "exec",
@@ -240,7 +240,7 @@ describe("a rewind", () => {
   });
 
   test("returns the same report when repeated with its id", async () => {
-    await using _ = await scene("again");
+    await using _ = await workspaceNamed("again");
     const ended = await turn("again", [write("again/a", "1")]);
     const opId = randomUUID();
     const [one, two] = await Promise.all([rewind(ended, { opId }), rewind(ended, { opId })]);
@@ -251,8 +251,8 @@ describe("a rewind", () => {
   });
 
   test("does not interleave with a concurrent rewind on another replica", async () => {
-    await using local = await scene("both");
-    const second = await stage.runner("both-2");
+    await using local = await workspaceNamed("both");
+    const second = await fixture.runner("both-2");
     local.add(() => second.close());
     const names = Array.from({ length: 12 }, (_, index) => `both/${index}`);
     const one = await turn(
@@ -270,7 +270,7 @@ describe("a rewind", () => {
 });
 
 test("restores documents as new versions, and can undo that", async () => {
-  await using _ = await scene("documents");
+  await using _ = await workspaceNamed("documents");
   const read = async (path: string) => (await gateway.request(store.documentGet, { path })).document;
   const put = (content: string) =>
     gateway.request(store.documentPut, { opId: randomUUID(), path: "MEMORY.md", author: "owner", content });
@@ -309,7 +309,7 @@ test("restores documents as new versions, and can undo that", async () => {
 
 describe("a rewind with obstacles", () => {
   test("writes through no link that was put in the way", async () => {
-    await using _ = await scene("links");
+    await using _ = await workspaceNamed("links");
     const outside = join(workspace, "..", "links-outside");
     mkdirSync(outside);
     writeFileSync(join(outside, "in"), "theirs");
@@ -346,7 +346,7 @@ describe("a rewind with obstacles", () => {
 
   // design: 002.21
   test("ignores paths outside the workspace without stopping the tool", async () => {
-    await using _ = await scene("out");
+    await using _ = await workspaceNamed("out");
     const outside = join(workspace, "..", "out-outside");
     const ended = await turn("out", [exec("echo x > ../out-outside; echo y > out/in")]);
     assert.equal(readFileSync(outside, "utf8"), "x\n");
@@ -355,7 +355,7 @@ describe("a rewind with obstacles", () => {
   });
 
   test("restores what a command replaced by files from outside the workspace, and its other changes", async () => {
-    await using _ = await scene("in");
+    await using _ = await workspaceNamed("in");
     mkdirSync(at("in/from/deep"), { recursive: true });
     for (const name of ["plain", "from/deep/leaf", "removed"]) writeFileSync(at(`in/${name}`), "before");
     const ended = await turn("in", [
@@ -372,7 +372,7 @@ describe("a rewind with obstacles", () => {
   });
 
   test("skips a file that was too large to capture, with the reason", async () => {
-    const config: Config = await stage.config("giant");
+    const config: Config = await fixture.config("giant");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, maxFileBytes: 10 } });
     await using local = new Cleanup();
     local.add(() => running.close());
@@ -390,7 +390,7 @@ describe("a rewind with obstacles", () => {
   });
 
   test("fails only the files whose captured content is missing or damaged", async () => {
-    await using _ = await scene("missing");
+    await using _ = await workspaceNamed("missing");
     for (const name of ["a", "b", "c"]) writeFileSync(at(`missing/${name}`), `${name} ${randomUUID()}`);
     const before = ["a", "b", "c"].map((name) => text(`missing/${name}`));
     const known = new Set(readdirSync(blobs));
@@ -417,7 +417,7 @@ describe("a rewind with obstacles", () => {
   });
 
   test("keeps a new folder while it contains an unknown file", async () => {
-    await using _ = await scene("kept");
+    await using _ = await workspaceNamed("kept");
     const ended = await turn("kept", [write("kept/made/a", "1")]);
     writeFileSync(at("kept/made/theirs"), "theirs");
     const report = await rewind(ended);
@@ -428,13 +428,13 @@ describe("a rewind with obstacles", () => {
 
 describe("capturing", () => {
   test("by two replicas at once stores the content from before the turn", async () => {
-    await using local = await scene("race");
-    const second = await stage.runner("race-2");
+    await using local = await workspaceNamed("race");
+    const second = await fixture.runner("race-2");
     local.add(() => second.close());
     for (let round = 0; round < 5; round++) {
       const path = `race/${round}`;
       writeFileSync(at(path), "before");
-      const requests = await stage.plan(
+      const requests = await fixture.plan(
         Array.from({ length: 8 }, (_, index) => ({
           tool: "write",
           class: "idempotent" as const,
@@ -442,31 +442,31 @@ describe("capturing", () => {
         })),
         { sessionKey: "race" },
       );
-      await Promise.all(requests.map((request) => stage.call(request)));
+      await Promise.all(requests.map((request) => fixture.call(request)));
       const { turnId, sessionId } = requests[0] ?? assert.fail();
-      await stage.finish(turnId);
+      await fixture.finish(turnId);
       assert.deepEqual(outcomes(await rewind({ sessionId, turnId })), { [path]: "restored" });
       assert.equal(text(path), "before");
     }
   });
 
   test("belongs to the user's turn when a sub-agent changes the file", async () => {
-    await using _ = await scene("sub");
+    await using _ = await workspaceNamed("sub");
     writeFileSync(at("sub/a"), "before");
     const root = await turn("sub", [["ls", "pure", {}]]);
-    const [request] = await stage.plan(
+    const [request] = await fixture.plan(
       [{ tool: "write", class: "idempotent", input: { path: "sub/a", content: "by the child" } }],
       { sessionKey: "sub-child", rights: { rootTurnId: root.turnId } },
     );
     assert.ok(request !== undefined);
-    await stage.call({ ...request, rootTurnId: root.turnId });
-    await stage.finish(request.turnId);
+    await fixture.call({ ...request, rootTurnId: root.turnId });
+    await fixture.finish(request.turnId);
     await rewind(root);
     assert.equal(text("sub/a"), "before");
   });
 
   test("follows a symbolic link to the file that a command changes", async () => {
-    await using _ = await scene("linked");
+    await using _ = await workspaceNamed("linked");
     writeFileSync(at("linked/target"), "before");
     symlinkSync("target", at("linked/name"));
     const ended = await turn("linked", [exec("echo after > linked/name")]);
@@ -477,7 +477,7 @@ describe("capturing", () => {
   });
 
   test("is repeated for content that a sweep removed before its row was written", async () => {
-    await using local = await scene("swept");
+    await using local = await workspaceNamed("swept");
     const kept = new ContentStore(await temporaryFolder(local));
     const opened = await openWorkspace(workspace);
     local.add(() => opened[Symbol.asyncDispose]());
@@ -501,12 +501,12 @@ describe("capturing", () => {
     });
     const content = `before ${randomUUID()}`;
     writeFileSync(at("swept/a"), content);
-    const [request] = await stage.plan([{ tool: "ls", class: "pure", input: {} }], { sessionKey: "swept" });
+    const [request] = await fixture.plan([{ tool: "ls", class: "pure", input: {} }], { sessionKey: "swept" });
     assert.ok(request !== undefined);
     const { turnId: rootTurnId, grant } = request;
     assert.ok(grant !== undefined);
     await recorder.forCall({ rootTurnId, grant }, AbortSignal.timeout(10_000)).track(["swept/a"]);
-    await stage.finish(request.turnId);
+    await fixture.finish(request.turnId);
     assert.deepEqual(failures, []);
     assert.deepEqual(
       readdirSync(kept.folder).map((name) => readFileSync(join(kept.folder, name), "utf8")),
@@ -516,7 +516,7 @@ describe("capturing", () => {
 
   // design: 002.21
   test("that fails stops no tool: the file is changed, and a rewind skips it", async () => {
-    const config: Config = await stage.config("broken");
+    const config: Config = await fixture.config("broken");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, folder: at("in-the-way/blobs") } });
     // The folder is removed while it runs: without a writable folder it would not start.
     rmSync(at("in-the-way"), { recursive: true });
@@ -533,7 +533,7 @@ describe("capturing", () => {
   });
 
   test("is off when the settings disable it", async () => {
-    const config: Config = await stage.config("off");
+    const config: Config = await fixture.config("off");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, enabled: false } });
     await using local = new Cleanup();
     local.add(() => running.close());
@@ -543,22 +543,22 @@ describe("capturing", () => {
   });
 
   test("waits for a running rewind, so that neither undoes the other", async () => {
-    await using _ = await scene("waits");
+    await using _ = await workspaceNamed("waits");
     const ended = await turn("waits", [write("waits/a", "1")]);
     const other = await permit(ended, randomUUID());
     const begun = await runnerBus.request(store.rewindBegin, { rewind: other, runner: "other#1", ttlMs: 20_000 });
     assert.equal(begun.status, "granted");
-    const [request] = await stage.plan([
+    const [request] = await fixture.plan([
       { tool: "write", class: "idempotent", input: { path: "waits/a", content: "2" } },
     ]);
     assert.ok(request !== undefined);
-    const answer = stage.call(request);
-    for (let times = 0; times < 20; times++) await stage.core.request(toolCatalog, {});
+    const answer = fixture.call(request);
+    for (let times = 0; times < 20; times++) await fixture.core.request(toolCatalog, {});
     assert.equal(text("waits/a"), "1");
     await runnerBus.request(store.rewindUpdate, { rewind: other, fence: begun.fence, change: { report: null } });
     assert.equal((await answer).state, "done");
     assert.equal(text("waits/a"), "2");
-    await stage.finish(request.turnId);
+    await fixture.finish(request.turnId);
     await rewind(request);
     assert.equal(text("waits/a"), "1");
   });
@@ -568,20 +568,20 @@ describe("killed (-9)", () => {
   test("between content and row: the repeated call captures the original file", async () => {
     mkdirSync(at("between"));
     writeFileSync(at("between/a"), "before");
-    const [request] = await stage.plan([
+    const [request] = await fixture.plan([
       { tool: "write", class: "idempotent", input: { path: "between/a", content: "after" } },
     ]);
     assert.ok(request !== undefined);
-    const dying = await launch(stage, "between", { FAULT: "checkpoint.before_row:kill" });
+    const dying = await launch(fixture, "between", { FAULT: "checkpoint.before_row:kill" });
     const death = killed(dying);
-    const unanswered = stage.call(request, 1_000).catch(() => undefined);
+    const unanswered = fixture.call(request, 1_000).catch(() => undefined);
     assert.equal(await death, "SIGKILL");
     await unanswered;
     assert.equal(text("between/a"), "before");
-    const successor = await launch(stage, "between");
-    assert.equal((await stage.call(request)).state, "done");
+    const successor = await launch(fixture, "between");
+    assert.equal((await fixture.call(request)).state, "done");
     assert.equal(text("between/a"), "after");
-    await stage.finish(request.turnId);
+    await fixture.finish(request.turnId);
     await rewind(request);
     assert.equal(text("between/a"), "before");
     await kill(successor);
@@ -593,19 +593,19 @@ describe("killed (-9)", () => {
       mkdirSync(at(name));
       const files = ["a", "b", "c"].map((file) => `${name}/${file}`);
       for (const file of files) writeFileSync(at(file), "before");
-      const working = await launch(stage, `${name}-1`);
+      const working = await launch(fixture, `${name}-1`);
       const ended = await turn(
         name,
         files.map((file) => write(file, "after")),
       );
       await kill(working);
       const opId = randomUUID();
-      const dying = await launch(stage, `${name}-1`, { FAULT: "rewind.after_file:kill" });
+      const dying = await launch(fixture, `${name}-1`, { FAULT: "rewind.after_file:kill" });
       const death = killed(dying);
       const answer = rewind(ended, { opId });
       assert.equal(await death, "SIGKILL");
       assert.deepEqual(files.map(text), ["before", "after", "after"]);
-      const again = await launch(stage, successor === "the same replica" ? `${name}-1` : `${name}-2`);
+      const again = await launch(fixture, successor === "the same replica" ? `${name}-1` : `${name}-2`);
       const report = await answer;
       assert.equal(report.counts.failed, 0);
       assert.deepEqual(files.map(text), ["before", "before", "before"]);
@@ -618,7 +618,7 @@ describe("killed (-9)", () => {
 
 // design: 002.19
 test("lists checkpoints newest first, with time, user text and number of files", async () => {
-  await using _ = await scene("listed");
+  await using _ = await workspaceNamed("listed");
   const first = await turn("listed", [write("listed/a", "1"), write("listed/b", "1")], "long ".repeat(30));
   await turn("listed", [["ls", "pure", {}]], "changes nothing");
   const { checkpointId } = await rewind(first);
@@ -634,7 +634,7 @@ test("lists checkpoints newest first, with time, user text and number of files",
 });
 
 test("removes unreferenced contents and restores referenced ones in a cleanup", async () => {
-  await using _ = await scene("tidy");
+  await using _ = await workspaceNamed("tidy");
   writeFileSync(at("tidy/a"), "before");
   const ended = await turn("tidy", [write("tidy/a", "after")]);
   const kept = new ContentStore(blobs);

@@ -13,12 +13,12 @@ import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.
 import { pollUntil } from "@parley/testing/until";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let workspace: string;
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  ({ workspace } = await stage.config("x"));
+  fixture = await openRunnerFixture(cleanup);
+  ({ workspace } = await fixture.config("x"));
   await mkdir(workspace, { recursive: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -30,30 +30,30 @@ function effects(file: string): number {
 }
 
 test("reruns an idempotent call with the same key when killed before settlement", async () => {
-  const [request] = await stage.plan([
+  const [request] = await fixture.plan([
     { tool: "write", class: "idempotent", input: { path: "memory/crashed.md", content: "once\n" } },
   ]);
   assert.ok(request !== undefined);
-  const death = killed(await launch(stage, "remembers", { FAULT: "tool.before_settle:kill" }));
-  stage.call(request, 1_000).catch(() => undefined);
+  const death = killed(await launch(fixture, "remembers", { FAULT: "tool.before_settle:kill" }));
+  fixture.call(request, 1_000).catch(() => undefined);
   assert.equal(await death, "SIGKILL");
-  const successor = await launch(stage, "remembers");
-  assert.equal((await stage.call(request)).state, "done");
+  const successor = await launch(fixture, "remembers");
+  assert.equal((await fixture.call(request)).state, "done");
   await kill(successor);
-  const { document } = await stage.core.request(store.documentGet, { path: "memory/crashed.md" });
+  const { document } = await fixture.core.request(store.documentGet, { path: "memory/crashed.md" });
   assert.deepEqual([document?.version, document?.content], [1, "once\n"]);
 });
 
 for (const isolation of ["none", "bubblewrap"] as const) {
   const skip = isolation === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
   test(`ends a command when its tool-runner is killed, isolation ${isolation}`, { skip }, async () => {
-    const runner = await launch(stage, "dies", { PARLEY_EXEC_ISOLATION: isolation, PARLEY_BWRAP: bwrap ?? "" });
+    const runner = await launch(fixture, "dies", { PARLEY_EXEC_ISOLATION: isolation, PARLEY_BWRAP: bwrap ?? "" });
     const sleep = sleeper();
-    const [request] = await stage.plan([
+    const [request] = await fixture.plan([
       { tool: "exec", class: "once", input: { command: `echo x >> dies-${isolation}; ${sleep} & ${sleep}` } },
     ]);
     assert.ok(request !== undefined);
-    stage.call(request, 3_000).catch(() => undefined);
+    fixture.call(request, 3_000).catch(() => undefined);
     await pollUntil(() => effects(`dies-${isolation}`) === 1 && running(sleep).length === 2);
     await kill(runner);
     await pollUntil(() => running(sleep).length === 0);
@@ -61,36 +61,36 @@ for (const isolation of ["none", "bubblewrap"] as const) {
 }
 
 test("ends background processes when the tool-runner is killed, and its successor reports so", async () => {
-  const runner = await launch(stage, "behind");
+  const runner = await launch(fixture, "behind");
   const sleep = sleeper();
-  const [exec, poll] = await stage.plan([
+  const [exec, poll] = await fixture.plan([
     { tool: "exec", class: "once", input: { command: `${sleep} & ${sleep}`, background: true } },
     { tool: "process", class: "once" },
   ]);
   assert.ok(exec !== undefined && poll !== undefined);
-  const id = /in the background as (\S+@behind)/.exec((await stage.call(exec)).result.content)?.[1];
+  const id = /in the background as (\S+@behind)/.exec((await fixture.call(exec)).result.content)?.[1];
   await pollUntil(() => running(sleep).length === 2);
   await kill(runner);
   await pollUntil(() => running(sleep).length === 0);
-  const successor = await launch(stage, "behind");
-  const answer = await stage.call({ ...poll, input: JSON.stringify({ action: "poll", id }) });
+  const successor = await launch(fixture, "behind");
+  const answer = await fixture.call({ ...poll, input: JSON.stringify({ action: "poll", id }) });
   assert.match(answer.result.content, /No process .* may have ended with its tool-runner/);
   await kill(successor);
 });
 
 test("waits for the leader's settlement of a once call when its runner has died", async () => {
-  const dying = await launch(stage, "dying", { FAULT: "tool.before_settle:kill" });
-  const [request] = await stage.plan([
+  const dying = await launch(fixture, "dying", { FAULT: "tool.before_settle:kill" });
+  const [request] = await fixture.plan([
     { tool: "exec", class: "once", input: { command: "echo effect >> effects-other" } },
   ]);
   assert.ok(request !== undefined);
-  await assert.rejects(stage.call(request, 1_500));
+  await assert.rejects(fixture.call(request, 1_500));
   await kill(dying);
-  await launch(stage, "living");
-  const answer = stage.call(request);
-  const { step } = await stage.core.request(store.stepSettle, {
+  await launch(fixture, "living");
+  const answer = fixture.call(request);
+  const { step } = await fixture.core.request(store.stepSettle, {
     opId: crypto.randomUUID(),
-    epoch: stage.epoch,
+    epoch: fixture.epoch,
     turnId: request.turnId,
     n: request.n,
     state: "unknown",
@@ -103,8 +103,8 @@ test("waits for the leader's settlement of a once call when its runner has died"
 
 // design: 000.36
 test("finishes and settles a running call on SIGTERM, then exits with 0", async () => {
-  const runner = await launch(stage, "gentle");
-  const [request] = await stage.plan([
+  const runner = await launch(fixture, "gentle");
+  const [request] = await fixture.plan([
     {
       tool: "exec",
       class: "once",
@@ -112,7 +112,7 @@ test("finishes and settles a running call on SIGTERM, then exits with 0", async 
     },
   ]);
   assert.ok(request !== undefined);
-  const answer = stage.call(request);
+  const answer = fixture.call(request);
   await pollUntil(() => effects("gentle") === 1);
   const exited = new Promise((resolve) => runner.once("exit", resolve));
   runner.kill("SIGTERM");
@@ -123,12 +123,12 @@ test("finishes and settles a running call on SIGTERM, then exits with 0", async 
 
 // design: 000.36b
 test("exits immediately with 1 at a second signal, while a call still runs", async () => {
-  const runner = await launch(stage, "impatient");
-  const [request] = await stage.plan([
+  const runner = await launch(fixture, "impatient");
+  const [request] = await fixture.plan([
     { tool: "exec", class: "once", input: { command: "echo x >> impatient; sleep 600" } },
   ]);
   assert.ok(request !== undefined);
-  stage.call(request, 3_000).catch(() => undefined);
+  fixture.call(request, 3_000).catch(() => undefined);
   await pollUntil(() => effects("impatient") === 1);
   const exited = new Promise((resolve) => runner.once("exit", resolve));
   // Two kinds, because two equal pending signals are one.
@@ -140,12 +140,12 @@ test("exits immediately with 1 at a second signal, while a call still runs", asy
 // design: 000.35
 test("exits with 78 when bubblewrap is required but does not work", async () => {
   await assert.rejects(
-    launch(stage, "demands", { PARLEY_EXEC_ISOLATION: "bubblewrap", PARLEY_BWRAP: "/nonexistent/bwrap" }),
+    launch(fixture, "demands", { PARLEY_EXEC_ISOLATION: "bubblewrap", PARLEY_BWRAP: "/nonexistent/bwrap" }),
     /ended with 78/,
   );
 });
 
 test("exits with 78 when the isolation cannot enforce the list of hosts", async () => {
   const hosts = { PARLEY__TOOLS__EXEC__ALLOW_HOSTS: '["registry.npmjs.org"]' };
-  await assert.rejects(launch(stage, "open", { PARLEY_EXEC_ISOLATION: "none", ...hosts }), /ended with 78/);
+  await assert.rejects(launch(fixture, "open", { PARLEY_EXEC_ISOLATION: "none", ...hosts }), /ended with 78/);
 });

@@ -23,7 +23,7 @@ async function freePort(): Promise<number> {
 }
 
 test("answers /livez with 503 when the thread pool is blocked, and 200 when it is free again", async () => {
-  const stage = await openRunnerFixture(cleanup);
+  const fixture = await openRunnerFixture(cleanup);
   const folder = await temporaryFolder(cleanup);
   const pipe = join(folder, "pipe");
   execFileSync("mkfifo", [pipe]);
@@ -32,7 +32,7 @@ test("answers /livez with 503 when the thread pool is blocked, and 200 when it i
   const opening = `for (let n = 0; n < 8; n++) open(${JSON.stringify(pipe)}, "r", () => undefined)`;
   await writeFile(block, `import { open } from "node:fs";\nprocess.on("SIGUSR2", () => { ${opening} });\n`);
   const port = await freePort();
-  const child = await launch(stage, "blocked", {
+  const child = await launch(fixture, "blocked", {
     PARLEY_HEALTH_PORT: String(port),
     NODE_OPTIONS: `--import=${pathToFileURL(block).href}`,
   });

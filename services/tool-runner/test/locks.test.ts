@@ -17,10 +17,10 @@ let writers = 0;
 const writer = (signal = new AbortController().signal) => ({ idempotencyKey: `turn:${(writers += 1)}`, signal });
 
 test("applies all concurrent edits of one file by two replicas", async () => {
-  const stage = await openRunnerFixture(cleanup);
-  const runners = await Promise.all(["first", "second"].map((name) => stage.runner(name)));
+  const fixture = await openRunnerFixture(cleanup);
+  const runners = await Promise.all(["first", "second"].map((name) => fixture.runner(name)));
   assert.equal(runners.length, 2);
-  const { workspace, stateFolder } = await stage.config("x");
+  const { workspace, stateFolder } = await fixture.config("x");
   const slots = Array.from({ length: 40 }, (_, n) => `slot-${n};`);
   await writeFile(join(workspace, "list.txt"), slots.map((slot) => `${slot} open\n`).join(""));
   await symlink("list.txt", join(workspace, "other-name.txt"));
@@ -31,17 +31,17 @@ test("applies all concurrent edits of one file by two replicas", async () => {
         old_text: `${slot} open`,
         new_text: `${slot} done`,
       };
-      const [request] = await stage.plan([{ tool: "edit", class: "once", input }]);
+      const [request] = await fixture.plan([{ tool: "edit", class: "once", input }]);
       assert.ok(request !== undefined);
       return request;
     }),
   );
-  const answers = await Promise.all(calls.map((request) => stage.call(request)));
+  const answers = await Promise.all(calls.map((request) => fixture.call(request)));
   assert.deepEqual(
     answers.filter(({ result }) => result.isError).map(({ result }) => result.content),
     [],
   );
-  const steps = await Promise.all(calls.map((request) => stage.step(request)));
+  const steps = await Promise.all(calls.map((request) => fixture.step(request)));
   assert.equal(new Set(steps.map(({ runner }) => runner)).size, 2, "both replicas edited");
   assert.equal(await readFile(join(workspace, "list.txt"), "utf8"), slots.map((slot) => `${slot} done\n`).join(""));
   assert.deepEqual(await readdir(join(stateFolder, "locks")), []);

@@ -16,12 +16,12 @@ import { kill, launch } from "./support/launch.ts";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let gateway: Bus;
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  gateway = await stage.stack.bus("channel-gateway");
+  fixture = await openRunnerFixture(cleanup);
+  gateway = await fixture.stack.bus("channel-gateway");
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -29,12 +29,12 @@ const idIn = (content: string) => /in the background as (\S+@\S+)/.exec(content)
 
 /** Starts a background command, with further calls of the same turn to be used later. */
 async function started(command: string, more: Record<string, unknown> = {}) {
-  const [exec, ...calls] = await stage.plan([
+  const [exec, ...calls] = await fixture.plan([
     { tool: "exec", class: "once", input: { command, background: true, ...more } },
     ...Array.from({ length: 3 }, () => ({ tool: "process", class: "once" as const })),
   ]);
   assert.ok(exec !== undefined);
-  const { result } = await stage.call(exec);
+  const { result } = await fixture.call(exec);
   const id = idIn(result.content);
   const process = (args: Record<string, unknown>) => {
     const call = calls.shift();
@@ -67,14 +67,14 @@ async function over(sessionId: string): Promise<void> {
 
 test("announces an unobserved exit with status, last output and how to read the rest", async () => {
   await using local = new Cleanup();
-  const runner = await stage.runner("tells");
+  const runner = await fixture.runner("tells");
   local.add(() => runner.close());
   const { sessionId, id, said, process } = await started(
     "read go; i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 3",
   );
   assert.match(said, /You are notified when it ends/);
   assert.deepEqual(await waiting(sessionId), []);
-  assert.equal((await stage.call(process({ action: "input", input: "go\n" }))).state, "done");
+  assert.equal((await fixture.call(process({ action: "input", input: "go\n" }))).state, "done");
   const { text, from, mode } = await announced(sessionId);
   assert.deepEqual([from.origin, from.role, from.contact.id, mode], ["process", "owner", id, "steer"]);
   assert.match(text, /^Background process ended: "read go; [^]*exit code 3 · \d+\.\d s · isolation: /);
@@ -85,21 +85,21 @@ test("announces an unobserved exit with status, last output and how to read the 
 
 test("does not announce an exit that a poll, a list or a signal has reported", async () => {
   await using local = new Cleanup();
-  const runner = await stage.runner("told");
+  const runner = await fixture.runner("told");
   local.add(() => runner.close());
 
   const polled = await started("read go; echo over");
-  await stage.call(polled.process({ action: "input", input: "go\n", end: true }));
+  await fixture.call(polled.process({ action: "input", input: "go\n", end: true }));
   for (let text = ""; !text.includes("has ended");) {
     const rights = { sessionId: polled.sessionId };
-    const [poll] = await stage.plan([{ tool: "process", class: "once" }], { rights });
+    const [poll] = await fixture.plan([{ tool: "process", class: "once" }], { rights });
     assert.ok(poll !== undefined);
     const input = JSON.stringify({ action: "poll", id: polled.id, wait_seconds: 20 });
-    const answer = await stage.call({ ...poll, sessionId: polled.sessionId, input });
+    const answer = await fixture.call({ ...poll, sessionId: polled.sessionId, input });
     text += answer.result.content;
   }
   const killed = await started("sleep 600");
-  const answer = await stage.call(killed.process({ action: "signal", signal: "SIGKILL" }));
+  const answer = await fixture.call(killed.process({ action: "signal", signal: "SIGKILL" }));
   assert.match(answer.result.content, /SIGKILL was sent\.\n\[\S+ has ended\]\n\[(killed by SIGKILL|exit code 137)/);
 
   for (const { sessionId } of [polled, killed]) {
@@ -108,32 +108,32 @@ test("does not announce an exit that a poll, a list or a signal has reported", a
   }
   const listed = await started("true");
   await announced(listed.sessionId);
-  await stage.call(listed.process({ action: "list", id: undefined }));
+  await fixture.call(listed.process({ action: "list", id: undefined }));
   assert.deepEqual(await waiting(listed.sessionId), [], "a queued exit notice is removed");
 });
 
 test("announces the exit when the poll that saw it was cancelled", async () => {
   await using local = new Cleanup();
-  const runner = await stage.runner("cut");
+  const runner = await fixture.runner("cut");
   local.add(() => runner.close());
   const { sessionId, process } = await started("read go");
   const poll = process({ action: "poll", wait_seconds: 100 });
   const begun = Promise.withResolvers<void>();
-  const alive = stage.core.subscribe(toolAlive, { call: callToken(poll.turnId, poll.n) }, () => begun.resolve());
-  await stage.core.flush();
-  const answer = stage.call(poll, 60_000);
+  const alive = fixture.core.subscribe(toolAlive, { call: callToken(poll.turnId, poll.n) }, () => begun.resolve());
+  await fixture.core.flush();
+  const answer = fixture.call(poll, 60_000);
   await begun.promise;
   alive.close();
   const { turnId, n } = poll;
-  stage.core.publish(toolCancel, { epoch: stage.epoch, turnId, n }, { call: callToken(turnId, n) });
+  fixture.core.publish(toolCancel, { epoch: fixture.epoch, turnId, n }, { call: callToken(turnId, n) });
   assert.equal((await answer).state, "cancelled");
-  await stage.call(process({ action: "input", input: "go\n", end: true }));
+  await fixture.call(process({ action: "input", input: "go\n", end: true }));
   assert.match((await announced(sessionId)).text, /exit code 0/);
 });
 
 test("sends no exit notice with notify = false", async () => {
   await using local = new Cleanup();
-  const runner = await stage.runner("quiet");
+  const runner = await fixture.runner("quiet");
   local.add(() => runner.close());
   const { sessionId, said } = await started("true", { notify: false });
   assert.doesNotMatch(said, /You are notified/);
@@ -142,9 +142,9 @@ test("sends no exit notice with notify = false", async () => {
 });
 
 test("announces the processes that end when the tool-runner stops", async () => {
-  const runner = await stage.runner("stops");
+  const runner = await fixture.runner("stops");
   const { sessionId, process } = await started("echo begun; sleep 600");
-  const poll = await stage.call(process({ action: "poll", wait_seconds: 20 }));
+  const poll = await fixture.call(process({ action: "poll", wait_seconds: 20 }));
   assert.match(poll.result.content, /^(begun|\(no new output\))\n\[\S+ is running/);
   await runner.close();
   assert.match((await announced(sessionId)).text, /the command was cancelled[^]*begun/);
@@ -152,15 +152,15 @@ test("announces the processes that end when the tool-runner stops", async () => 
 
 test("announces lost processes once when the tool-runner is killed (-9)", async () => {
   await using local = new Cleanup();
-  const child = await launch(stage, "killed");
+  const child = await launch(fixture, "killed");
   const { sessionId, id } = await started("sleep 600");
   // Two replicas poll: only the first one reports it.
   for (const name of ["looks", "looks-too"]) {
-    const runner = await stage.runner(name, { watchTimes: { renewMs: 100, looks: 200 } });
+    const runner = await fixture.runner(name, { watchTimes: { renewMs: 100, looks: 200 } });
     local.add(() => runner.close());
   }
   await kill(child);
-  const looking = await stage.runner("sees", { watchTimes: { renewMs: 50, looks: 3 } });
+  const looking = await fixture.runner("sees", { watchTimes: { renewMs: 50, looks: 3 } });
   local.add(() => looking.close());
   const { text, from } = await announced(sessionId);
   assert.equal(from.contact.id, id);
@@ -169,10 +169,10 @@ test("announces lost processes once when the tool-runner is killed (-9)", async 
 });
 
 test("announces the lost processes of its previous instance immediately after a restart", async () => {
-  const child = await launch(stage, "again");
+  const child = await launch(fixture, "again");
   const { sessionId } = await started("sleep 600");
   await kill(child);
-  const successor = await launch(stage, "again");
+  const successor = await launch(fixture, "again");
   assert.match((await announced(sessionId)).text, /is lost/);
   await kill(successor);
 });

@@ -5,10 +5,10 @@ import { Cleanup } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
+  fixture = await openRunnerFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -17,49 +17,49 @@ const idIn = (content: string) => /in the background as (\S+)/.exec(content)?.[1
 test("routes a call to the runner of the process from any replica", async () => {
   await using local = new Cleanup();
   for (const name of ["left.1", "right"]) {
-    const runner = await stage.runner(name);
+    const runner = await fixture.runner(name);
     local.add(() => runner.close());
   }
-  const [exec, end, list, ...polls] = await stage.plan([
+  const [exec, end, list, ...polls] = await fixture.plan([
     { tool: "exec", class: "once", input: { command: "while read line; do echo got $line; done", background: true } },
     ...Array.from({ length: 32 }, () => ({ tool: "process", class: "once" as const })),
   ]);
   assert.ok(exec !== undefined && end !== undefined && list !== undefined);
-  const id = idIn((await stage.call(exec)).result.content);
-  const listed = await stage.call({ ...list, input: JSON.stringify({ action: "list" }) });
+  const id = idIn((await fixture.call(exec)).result.content);
+  const listed = await fixture.call({ ...list, input: JSON.stringify({ action: "list" }) });
   assert.match(listed.result.content, new RegExp(`^${id}  running  since \\S+  0 characters  while read line`));
 
   const askedAt = new Set<string | null>();
   for (const [index, request] of polls.entries()) {
     const asks =
       index % 2 === 0 ? { action: "input", id, input: `${index}\n` } : { action: "poll", id, wait_seconds: 10 };
-    const { state, result } = await stage.call({ ...request, input: JSON.stringify(asks) });
+    const { state, result } = await fixture.call({ ...request, input: JSON.stringify(asks) });
     assert.equal(state, "done", result.content);
     if (index % 2 === 1) assert.match(result.content, new RegExp(`^got ${index - 1}\n`));
-    askedAt.add((await stage.step(request)).runner);
+    askedAt.add((await fixture.step(request)).runner);
   }
   assert.equal(askedAt.size, 2, "both runners received calls");
-  const ended = await stage.call({ ...end, input: JSON.stringify({ action: "input", id, end: true }) });
+  const ended = await fixture.call({ ...end, input: JSON.stringify({ action: "input", id, end: true }) });
   assert.equal(ended.state, "done");
 
-  const [other] = await stage.plan([{ tool: "process", class: "once", input: { action: "log", id } }]);
+  const [other] = await fixture.plan([{ tool: "process", class: "once", input: { action: "log", id } }]);
   assert.ok(other !== undefined);
-  const theirs = await stage.call(other);
+  const theirs = await fixture.call(other);
   assert.equal(theirs.state, "failed");
   assert.match(theirs.result.content, /No process/, "another session's process is not visible");
 });
 
 test("reports a process as ended when its runner is gone", async () => {
   await using local = new Cleanup();
-  const runner = await stage.runner("stays");
+  const runner = await fixture.runner("stays");
   local.add(() => runner.close());
-  const gone = await stage.runner("goes");
+  const gone = await fixture.runner("goes");
   await gone.close();
-  const [poll] = await stage.plan([
+  const [poll] = await fixture.plan([
     { tool: "process", class: "once", input: { action: "poll", id: "0123456789@goes" } },
   ]);
   assert.ok(poll !== undefined);
-  const { state, result } = await stage.call(poll);
+  const { state, result } = await fixture.call(poll);
   assert.equal(state, "failed");
   assert.match(result.content, /tool-runner "goes" that runs this process did not respond/);
 });

@@ -12,15 +12,15 @@ import { Cleanup } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let gateway: Bus;
 let workspace: string;
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  gateway = await stage.stack.bus("channel-gateway");
-  ({ workspace } = await stage.config("keeps"));
-  await stage.runner("keeps");
+  fixture = await openRunnerFixture(cleanup);
+  gateway = await fixture.stack.bus("channel-gateway");
+  ({ workspace } = await fixture.config("keeps"));
+  await fixture.runner("keeps");
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -28,9 +28,9 @@ after(() => cleanup[Symbol.asyncDispose]());
 async function begin(name: string) {
   const file = (kind: string) => join(workspace, `${name}.${kind}`);
   const command = `echo $$ > ${name}.pid; while [ ! -e ${name}.go ]; do sleep 0.05; done; echo done > ${name}.through`;
-  const [exec] = await stage.plan([{ tool: "exec", class: "once", input: { command, background: true } }]);
+  const [exec] = await fixture.plan([{ tool: "exec", class: "once", input: { command, background: true } }]);
   assert.ok(exec !== undefined);
-  const { content } = (await stage.call(exec)).result;
+  const { content } = (await fixture.call(exec)).result;
   const id = /in the background as (\S+@\S+)/.exec(content)?.[1] ?? assert.fail(content);
   await pollUntil(() => existsSync(file("pid")) && readFileSync(file("pid"), "utf8").endsWith("\n"), "it is running");
   return {

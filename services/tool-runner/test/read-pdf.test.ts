@@ -13,21 +13,21 @@ import { pdfOf, textPdf } from "./support/pdf.ts";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let workspace: string;
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  await stage.runner("one");
-  ({ workspace } = await stage.config("one"));
+  fixture = await openRunnerFixture(cleanup);
+  await fixture.runner("one");
+  ({ workspace } = await fixture.config("one"));
   await mkdir(workspace, { recursive: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 async function read(input: object): Promise<ToolResult> {
-  const [request] = await stage.plan([{ tool: "read", class: "pure", input }]);
+  const [request] = await fixture.plan([{ tool: "read", class: "pure", input }]);
   assert.ok(request);
-  return (await stage.call(request)).result;
+  return (await fixture.call(request)).result;
 }
 
 const put = (name: string, content: string | Uint8Array) => writeFile(join(workspace, name), content);

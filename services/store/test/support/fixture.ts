@@ -61,7 +61,7 @@ export async function openStoreFixture(cleanup: Cleanup, settings?: string): Pro
     return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", grantKey })).epoch;
   };
   let epoch = await lead();
-  const scene: StoreFixture = {
+  const fixture: StoreFixture = {
     stack,
     gateway,
     core,
@@ -75,7 +75,7 @@ export async function openStoreFixture(cleanup: Cleanup, settings?: string): Pro
     grant: (call) => signer.sign({ epoch, ...call }),
     put: (sessionKey, said = {}) => gateway.request(store.inboxPut, { message: inbound(said), sessionKey }),
     started: async (sessionId, more = {}) => {
-      const claim = { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...more };
+      const claim = { ...fixture.fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...more };
       const claimed = await core.request(store.turnClaim, claim);
       assert.equal(claimed.status, "started");
       return claimed.turn;
@@ -83,12 +83,12 @@ export async function openStoreFixture(cleanup: Cleanup, settings?: string): Pro
     begun: async (said = {}) => {
       const conversation = randomUUID();
       const place = { channel: "telegram", account: "main", conversation };
-      const { sessionId } = await scene.put(`test:${conversation}`, { ...place, replyTo: place, ...said });
-      const { turnId } = await scene.started(sessionId);
+      const { sessionId } = await fixture.put(`test:${conversation}`, { ...place, replyTo: place, ...said });
+      const { turnId } = await fixture.started(sessionId);
       return { sessionId, turnId };
     },
   };
-  return scene;
+  return fixture;
 }
 
 async function fileOf(settings: string, cleanup: Cleanup): Promise<{ PARLEY_CONFIG: string }> {

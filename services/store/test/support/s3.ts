@@ -19,7 +19,7 @@ type FrontMode = "pass" | "cut" | "down" | "denied";
  */
 type RemovalMode = "pass" | "held" | "cut";
 
-export interface S3Stage {
+export interface S3Fixture {
   bucket: BucketConfig;
   mode: FrontMode;
   removals: RemovalMode;
@@ -33,9 +33,9 @@ export interface S3Stage {
 
 const bucketName = "parley-test";
 
-export async function startS3(cleanup: Cleanup): Promise<S3Stage> {
+export async function startS3(cleanup: Cleanup): Promise<S3Fixture> {
   const port = await startServer(cleanup);
-  const stage: S3Stage = {
+  const fixture: S3Fixture = {
     mode: "pass",
     removals: "pass",
     onTheirWay: [],
@@ -51,14 +51,14 @@ export async function startS3(cleanup: Cleanup): Promise<S3Stage> {
     },
   };
   const front = createServer((incoming, outgoing) => {
-    answer(stage, port, incoming, outgoing).catch(() => outgoing.destroy());
+    answer(fixture, port, incoming, outgoing).catch(() => outgoing.destroy());
   });
-  stage.bucket.endpoint = `http://127.0.0.1:${await listen(front)}`;
+  fixture.bucket.endpoint = `http://127.0.0.1:${await listen(front)}`;
   cleanup.add(async () => {
     front.closeAllConnections();
     await new Promise((resolve) => front.close(resolve));
   });
-  return stage;
+  return fixture;
 }
 
 async function startServer(cleanup: Cleanup): Promise<number> {
@@ -85,12 +85,12 @@ async function startServer(cleanup: Cleanup): Promise<number> {
 }
 
 async function answer(
-  stage: S3Stage,
+  fixture: S3Fixture,
   port: number,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
-  const { mode } = stage;
+  const { mode } = fixture;
   const writing = incoming.method === "PUT";
   if (mode === "down") return refuse(outgoing, 503, "ServiceUnavailable");
   if (mode === "denied") return refuse(outgoing, 403, "AccessDenied");
@@ -99,17 +99,17 @@ async function answer(
     incoming.socket.destroy();
     return;
   }
-  if (incoming.method === "DELETE" && stage.removals !== "pass") {
-    stage.onTheirWay.push(async () => {
+  if (incoming.method === "DELETE" && fixture.removals !== "pass") {
+    fixture.onTheirWay.push(async () => {
       (await passOn(port, incoming)).resume();
     });
-    if (stage.removals === "cut") incoming.socket.destroy();
+    if (fixture.removals === "cut") incoming.socket.destroy();
     return;
   }
   const reply = await passOn(port, incoming);
   if (writing && reply.statusCode === 200) {
-    stage.writes += 1;
-    await stage.afterWrite();
+    fixture.writes += 1;
+    await fixture.afterWrite();
   }
   outgoing.writeHead(reply.statusCode ?? 500, reply.headers);
   reply.pipe(outgoing);

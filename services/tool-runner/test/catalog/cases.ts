@@ -23,11 +23,11 @@ interface ToolCase {
   /** The tool's effect class. */
   class: ToolClass;
   /** A call that succeeds. `name` is unique; `session` is the session of the call. */
-  ready: (scene: CatalogFixture, name: string, session: Pick<ToolCallRequest, "sessionId">) => Promise<Ready>;
+  ready: (fixture: CatalogFixture, name: string, session: Pick<ToolCallRequest, "sessionId">) => Promise<Ready>;
   /** Calls that exceed each limit, and the expected results. */
-  limits: (scene: CatalogFixture, session: Pick<ToolCallRequest, "sessionId">) => Promise<Limit[]>;
+  limits: (fixture: CatalogFixture, session: Pick<ToolCallRequest, "sessionId">) => Promise<Limit[]>;
   /** A call that would take at least ten seconds; undefined: the tool waits only for the disk and the store. */
-  waits?: (scene: CatalogFixture, session: Pick<ToolCallRequest, "sessionId">) => Promise<Args>;
+  waits?: (fixture: CatalogFixture, session: Pick<ToolCallRequest, "sessionId">) => Promise<Args>;
 }
 
 const mebibyte = 1024 * 1024;

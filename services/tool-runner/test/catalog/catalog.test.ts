@@ -16,13 +16,13 @@ import { pollUntil } from "@parley/testing/until";
 import { openCatalogFixture, type CatalogFixture } from "./fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: CatalogFixture;
+let fixture: CatalogFixture;
 let tools: ReadonlyMap<string, ToolDescriptor>;
 
 before(async () => {
-  scene = await openCatalogFixture(cleanup);
-  await scene.stage.runner("walks", { times: { aliveMs: 30 } }, scene.env);
-  const catalog = await scene.stage.core.request(toolCatalog, {});
+  fixture = await openCatalogFixture(cleanup);
+  await fixture.runners.runner("walks", { times: { aliveMs: 30 } }, fixture.env);
+  const catalog = await fixture.runners.core.request(toolCatalog, {});
   tools = new Map(catalog.tools.map((tool) => [tool.name, tool]));
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -40,7 +40,7 @@ test("declares a resource for every tool that changes something, so that none ru
 /** Calls of one turn, without their arguments. */
 async function callsOf(tool: string, count: number): Promise<ToolCallRequest[]> {
   const { class: toolClass } = cases[tool] ?? assert.fail(tool);
-  return scene.stage.plan(Array.from({ length: count }, () => ({ tool, class: toolClass })));
+  return fixture.runners.plan(Array.from({ length: count }, () => ({ tool, class: toolClass })));
 }
 
 async function oneCall(tool: string): Promise<ToolCallRequest> {
@@ -56,14 +56,14 @@ const withArgs = (request: ToolCallRequest, args: Args): ToolCallRequest => ({
 
 function cancel(request: ToolCallRequest): void {
   const { turnId, n } = request;
-  scene.stage.core.publish(toolCancel, { epoch: scene.stage.epoch, turnId, n }, { call: callToken(turnId, n) });
+  fixture.runners.core.publish(toolCancel, { epoch: fixture.runners.epoch, turnId, n }, { call: callToken(turnId, n) });
 }
 
 /** Resolves after several liveness messages of the runner for this call. */
 async function atWork(request: ToolCallRequest): Promise<void> {
   const enough = Promise.withResolvers<void>();
   let beats = 0;
-  const heard = scene.stage.core.subscribe(toolAlive, { call: callToken(request.turnId, request.n) }, () => {
+  const heard = fixture.runners.core.subscribe(toolAlive, { call: callToken(request.turnId, request.n) }, () => {
     beats += 1;
     if (beats === 5) enough.resolve();
   });
@@ -83,23 +83,23 @@ for (const [name, entry] of Object.entries(cases)) {
   describe(name, () => {
     test("succeeds and is settled as done", async () => {
       const request = await oneCall(name);
-      const { args, said, effects } = await entry.ready(scene, `happy-${name}`, request);
-      const answer = await scene.stage.call(withArgs(request, args));
+      const { args, said, effects } = await entry.ready(fixture, `happy-${name}`, request);
+      const answer = await fixture.runners.call(withArgs(request, args));
       assert.equal(answer.state, "done", answer.result.content);
       assert.match(answer.result.content, said);
       if (effects !== undefined) assert.equal(await reached(effects, 1), 1);
-      assert.equal((await scene.stage.step(request)).state, "done");
+      assert.equal((await fixture.runners.step(request)).state, "done");
     });
 
     // design: 000.15
     test("enforces its limits with an explanatory error", async () => {
       const first = await oneCall(name);
-      const limits = await entry.limits(scene, first);
+      const limits = await entry.limits(fixture, first);
       const requests = [first, ...(await callsOf(name, limits.length - 1))];
       for (const [index, { what, args, said }] of limits.entries()) {
         const request = requests[index];
         assert.ok(request !== undefined);
-        const { result } = await scene.stage.call(withArgs(request, args));
+        const { result } = await fixture.runners.call(withArgs(request, args));
         assert.match(result.content, said, what);
       }
     });
@@ -108,7 +108,7 @@ for (const [name, entry] of Object.entries(cases)) {
       const descriptor = tools.get(name) ?? assert.fail(name);
       const { properties, required } = Schema.parse(descriptor.inputSchema);
       const first = await oneCall(name);
-      const { args } = await entry.ready(scene, `wrong-${name}`, first);
+      const { args } = await entry.ready(fixture, `wrong-${name}`, first);
       const wrong: [field: string, Args][] = [
         ["colour", { ...args, colour: "red" }],
         ...required.map((field): [string, Args] => [
@@ -122,7 +122,10 @@ for (const [name, entry] of Object.entries(cases)) {
       ];
       for (const [index, request] of (await callsOf(name, wrong.length)).entries()) {
         const [field, input] = wrong[index] ?? assert.fail();
-        const { state, result } = await scene.stage.call({ ...withArgs(request, input), sessionId: first.sessionId });
+        const { state, result } = await fixture.runners.call({
+          ...withArgs(request, input),
+          sessionId: first.sessionId,
+        });
         assert.equal(state, "failed", field);
         assert.match(
           result.content,
@@ -130,17 +133,17 @@ for (const [name, entry] of Object.entries(cases)) {
         );
         for (const known of Object.keys(properties)) assert.ok(result.content.includes(known), `${known} is not named`);
       }
-      const { state, result } = await scene.stage.call({ ...first, input: '{"path": ' });
+      const { state, result } = await fixture.runners.call({ ...first, input: '{"path": ' });
       assert.deepEqual([state, /are not valid JSON/.test(result.content)], ["failed", true]);
     });
 
     test("does not start when cancelled before the request arrives", async () => {
       const request = await oneCall(name);
-      const { args, effects } = await entry.ready(scene, `never-begun-${name}`, request);
+      const { args, effects } = await entry.ready(fixture, `never-begun-${name}`, request);
       cancel(request);
-      const answer = await scene.stage.call(withArgs(request, args));
+      const answer = await fixture.runners.call(withArgs(request, args));
       assert.deepEqual([answer.state, answer.result.content], ["cancelled", "Cancelled"]);
-      assert.equal((await scene.stage.step(request)).state, "cancelled");
+      assert.equal((await fixture.runners.step(request)).state, "cancelled");
       if (effects !== undefined) assert.equal(effects(), 0);
     });
 
@@ -148,9 +151,9 @@ for (const [name, entry] of Object.entries(cases)) {
     if (waits === undefined) return;
     test("ends immediately when cancelled and is settled as cancelled", async () => {
       const request = await oneCall(name);
-      const args = await waits(scene, request);
+      const args = await waits(fixture, request);
       const begun = atWork(request);
-      const answer = scene.stage.call(withArgs(request, args));
+      const answer = fixture.runners.call(withArgs(request, args));
       await begun;
       const from = performance.now();
       cancel(request);
@@ -159,7 +162,7 @@ for (const [name, entry] of Object.entries(cases)) {
       // A call that does not end by itself is abandoned after ten seconds.
       const ms = Math.round(performance.now() - from);
       assert.ok(ms < 8_000, `${name} took ${ms} ms to end`);
-      assert.equal((await scene.stage.step(request)).state, "cancelled");
+      assert.equal((await fixture.runners.step(request)).state, "cancelled");
     });
   });
 }

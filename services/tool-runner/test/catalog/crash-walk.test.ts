@@ -11,10 +11,10 @@ import { cases, type Ready } from "./cases.ts";
 import { openCatalogFixture, type CatalogFixture } from "./fixture.ts";
 
 const cleanup = new Cleanup();
-let scene: CatalogFixture;
+let fixture: CatalogFixture;
 
 before(async () => {
-  scene = await openCatalogFixture(cleanup);
+  fixture = await openCatalogFixture(cleanup);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -53,16 +53,16 @@ for (const [point, { when, once }] of Object.entries(points)) {
 
     before(async () => {
       for (const [tool, entry] of reaching) {
-        const [planned] = await scene.stage.plan([{ tool, class: entry.class }]);
+        const [planned] = await fixture.runners.plan([{ tool, class: entry.class }]);
         assert.ok(planned !== undefined);
-        const ready = await entry.ready(scene, `${name}-${tool}`, planned);
+        const ready = await entry.ready(fixture, `${name}-${tool}`, planned);
         const request = { ...planned, input: JSON.stringify(ready.args) };
-        const death = killed(await launch(scene.stage, name, { ...scene.env, FAULT: `${point}:kill` }));
-        scene.stage.call(request, 1_000).catch(() => undefined);
+        const death = killed(await launch(fixture.runners, name, { ...fixture.env, FAULT: `${point}:kill` }));
+        fixture.runners.call(request, 1_000).catch(() => undefined);
         assert.equal(await death, "SIGKILL", tool);
         broken.set(tool, { request, ready });
       }
-      successor = await launch(scene.stage, name, scene.env);
+      successor = await launch(fixture.runners, name, fixture.env);
     });
     after(async () => {
       if (successor !== undefined) await kill(successor);
@@ -76,20 +76,20 @@ for (const [point, { when, once }] of Object.entries(points)) {
         if (state === "unknown") {
           // The leader settles the step: the secret of the claim died with the runner.
           const refused = /whether it took effect is unknown, and it was not run again/;
-          await assert.rejects(scene.stage.call(request), refused);
-          await assert.rejects(scene.stage.call(request), refused);
-          assert.equal((await scene.stage.step(request)).state, "running");
+          await assert.rejects(fixture.runners.call(request), refused);
+          await assert.rejects(fixture.runners.call(request), refused);
+          assert.equal((await fixture.runners.step(request)).state, "running");
         } else {
-          const answer = await scene.stage.call(request);
+          const answer = await fixture.runners.call(request);
           assert.equal(answer.state, state, answer.result.content);
           assert.deepEqual(
-            (await scene.stage.step(request)).result,
+            (await fixture.runners.step(request)).result,
             answer.result,
             "the stored result equals the returned one",
           );
           assert.match(answer.result.content, ready.said);
           // A leader that lost the reply sends the call again.
-          assert.deepEqual(await scene.stage.call(request), answer);
+          assert.deepEqual(await fixture.runners.call(request), answer);
         }
         const count = ready.effects;
         if (count === undefined) return;

@@ -1,4 +1,4 @@
-// Fixture of the catalogue tests: a stage, its workspace, a web server that counts requests, and a replica for processes.
+// Fixture of the catalogue tests: tool-runners, their workspace, a web server that counts requests, and a replica for processes.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { openHome, type Home } from "./home.ts";
 import { openSite, type Site } from "./site.ts";
 
 export interface CatalogFixture {
-  stage: RunnerFixture;
+  runners: RunnerFixture;
   workspace: string;
   site: Site;
   home: Home;
@@ -29,8 +29,8 @@ export interface CatalogFixture {
 }
 
 export async function openCatalogFixture(cleanup: Cleanup): Promise<CatalogFixture> {
-  const stage = await openRunnerFixture(cleanup);
-  const { workspace } = await stage.config("x");
+  const runners = await openRunnerFixture(cleanup);
+  const { workspace } = await runners.config("x");
   await mkdir(workspace, { recursive: true });
   const site = await openSite(cleanup);
   const config = join(await temporaryFolder(cleanup), "parley.toml");
@@ -42,12 +42,12 @@ export async function openCatalogFixture(cleanup: Cleanup): Promise<CatalogFixtu
     await mkdir(dirname(join(workspace, path)), { recursive: true });
     await writeFile(join(workspace, path), content);
   };
-  const gateway = await stage.stack.bus("channel-gateway");
+  const gateway = await runners.stack.bus("channel-gateway");
   return {
-    stage,
+    runners,
     workspace,
     site,
-    home: await openHome(stage, cleanup),
+    home: await openHome(runners, cleanup),
     gateway,
     env: { PARLEY_CONFIG: config },
     put,

@@ -16,8 +16,8 @@ export interface Home {
   begin(sessionId: string, command: string): Promise<string>;
 }
 
-export async function openHome(stage: RunnerFixture, cleanup: Cleanup): Promise<Home> {
-  const bus = await stage.stack.bus("tool-runner");
+export async function openHome(runners: RunnerFixture, cleanup: Cleanup): Promise<Home> {
+  const bus = await runners.stack.bus("tool-runner");
   const ground = await makeWorkspaceFixture();
   const limits = defaultExecLimits(totalmem());
   const executor = await openExecutor({

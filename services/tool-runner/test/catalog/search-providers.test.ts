@@ -11,7 +11,7 @@ import { z } from "zod";
 import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let runners: RunnerFixture;
 let url: string;
 const refused: string[] = [];
 
@@ -48,7 +48,7 @@ function answerTo(request: IncomingMessage, body: string): Answer {
 }
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
+  runners = await openRunnerFixture(cleanup);
   const server = createServer((request, response) => {
     void text(request).then((body) => {
       const answer = answerTo(request, body);
@@ -73,14 +73,14 @@ async function searched(provider: string, env: Record<string, string>) {
   await using local = new Cleanup();
   const config = join(await temporaryFolder(local), "parley.toml");
   await writeFile(config, `[tools.web.search]\nprovider = "${provider}"\nurl = "${url}/${provider}/"\n`);
-  const runner = await stage.runner(`asks-${provider}`, {}, { ...env, PARLEY_CONFIG: config });
+  const runner = await runners.runner(`asks-${provider}`, {}, { ...env, PARLEY_CONFIG: config });
   local.add(() => runner.close());
-  const { tools } = await stage.core.request(toolCatalog, {});
-  const [request] = await stage.plan([
+  const { tools } = await runners.core.request(toolCatalog, {});
+  const [request] = await runners.plan([
     { tool: "web_search", class: "pure", input: { query: "rye & wheat, 100 %", count: 20 } },
   ]);
   assert.ok(request !== undefined);
-  const { result } = await stage.call(request);
+  const { result } = await runners.call(request);
   return { names: tools.map(({ name }) => name), result };
 }
 

@@ -18,14 +18,14 @@ const spellings: Record<string, (path: string) => string> = {
   "a link on disk": (path) => `link-${path.replaceAll(/\W/g, "-")}`,
 };
 
-export function documentAttempts(scene: () => EscapeFixture): void {
+export function documentAttempts(fixture: () => EscapeFixture): void {
   const guest = (tool: string, toolClass: ToolClass, input: unknown) =>
-    scene().call(tool, toolClass, input, { audience: "others" });
-  const stored = async (path: string) => (await scene().gateway.request(store.documentGet, { path })).document;
+    fixture().call(tool, toolClass, input, { audience: "others" });
+  const stored = async (path: string) => (await fixture().gateway.request(store.documentGet, { path })).document;
   const put = async () => {
     for (const path of documents) {
       const content = `${canary} of ${path}\n`;
-      await scene().gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+      await fixture().gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
     }
   };
   const unchanged = async () => {
@@ -35,10 +35,13 @@ export function documentAttempts(scene: () => EscapeFixture): void {
   for (const [how, spell] of Object.entries(spellings)) {
     attempt(`a guest reads the owner's documents by ${how}, with every tool`, "the tools", async () => {
       await put();
-      assert.ok((await scene().call("read", "pure", { path: "MEMORY.md" })).includes(canary), "the owner can read it");
+      assert.ok(
+        (await fixture().call("read", "pure", { path: "MEMORY.md" })).includes(canary),
+        "the owner can read it",
+      );
       for (const document of documents) {
         const path = spell(document);
-        if (how === "a link on disk") await symlink(document, join(scene().workspace, path));
+        if (how === "a link on disk") await symlink(document, join(fixture().workspace, path));
         const answers = [
           await guest("read", "pure", { path }),
           await guest("grep", "pure", { path, pattern: "." }),

@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-function scene(): EscapeFixture {
+function fixture(): EscapeFixture {
   assert.ok(opened !== undefined);
   return opened;
 }
@@ -39,15 +39,15 @@ function emptyStage(): RunnerFixture {
   return alone;
 }
 
-describe("paths", () => pathAttempts(scene));
-describe("environment", () => environmentAttempts(scene));
-describe("network", () => networkAttempts(scene, cleanup));
+describe("paths", () => pathAttempts(fixture));
+describe("environment", () => environmentAttempts(fixture));
+describe("network", () => networkAttempts(fixture, cleanup));
 describe("egress", () => egressAttempts(cleanup));
-describe("kernel", () => kernelAttempts(scene));
+describe("kernel", () => kernelAttempts(fixture));
 describe("processes", () => processAttempts(emptyStage));
 describe("the disk", () => diskAttempts());
-describe("sessions", () => sessionAttempts(scene));
-describe("documents", () => documentAttempts(scene));
+describe("sessions", () => sessionAttempts(fixture));
+describe("documents", () => documentAttempts(fixture));
 describe("the web", () => webAttempts(cleanup));
 describe("MCP", () => mcpAttempts(emptyStage));
 

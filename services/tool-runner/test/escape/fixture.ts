@@ -17,7 +17,7 @@ import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture
 export const canary = `canary-${randomUUID()}`;
 
 export interface EscapeFixture {
-  stage: RunnerFixture;
+  runnerFixture: RunnerFixture;
   gateway: Bus;
   runners: readonly ChildProcess[];
   workspace: string;
@@ -39,8 +39,8 @@ export interface EscapeFixture {
 const tried = "tried to the end";
 
 export async function openEscapeFixture(cleanup: Cleanup): Promise<EscapeFixture> {
-  const stage = await openRunnerFixture(cleanup);
-  const { workspace } = await stage.config("x");
+  const runnerFixture = await openRunnerFixture(cleanup);
+  const { workspace } = await runnerFixture.config("x");
   await mkdir(workspace, { recursive: true });
   const outside = join(dirname(workspace), "outside");
   for (const name of ["outside", `.workspace-checkpoints`, `.workspace-mcp`]) {
@@ -51,7 +51,7 @@ export async function openEscapeFixture(cleanup: Cleanup): Promise<EscapeFixture
   await writeFile(startup, `echo run >> ${outside}/started-by-bash\n`);
   const runners = await Promise.all(
     ["first", "second"].map((name) =>
-      launch(stage, name, {
+      launch(runnerFixture, name, {
         ESCAPE_CANARY: canary,
         BASH_ENV: startup,
         ENV: startup,
@@ -61,20 +61,20 @@ export async function openEscapeFixture(cleanup: Cleanup): Promise<EscapeFixture
       }),
     ),
   );
-  const scene: EscapeFixture = {
-    stage,
-    gateway: await stage.stack.bus("channel-gateway"),
+  const fixture: EscapeFixture = {
+    runnerFixture,
+    gateway: await runnerFixture.stack.bus("channel-gateway"),
     runners,
     workspace,
     outside,
     call: async (tool, toolClass, input, more = {}) => {
-      const [request] = await stage.plan([{ tool, class: toolClass, input }]);
+      const [request] = await runnerFixture.plan([{ tool, class: toolClass, input }]);
       assert.ok(request !== undefined);
-      return (await stage.call({ ...request, ...more })).result.content;
+      return (await runnerFixture.call({ ...request, ...more })).result.content;
     },
     raid: async (command, input = {}) => {
       const loot = `loot-${randomUUID()}`;
-      await scene.call("exec", "once", {
+      await fixture.call("exec", "once", {
         command: `{ ${command}\n} > ${loot} 2>&1; echo '${tried}' >> ${loot}`,
         ...input,
       });
@@ -83,7 +83,7 @@ export async function openEscapeFixture(cleanup: Cleanup): Promise<EscapeFixture
       return found;
     },
   };
-  return scene;
+  return fixture;
 }
 
 /** A library that a shell does not load by itself. */

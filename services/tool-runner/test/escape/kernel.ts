@@ -7,20 +7,20 @@ import { join } from "node:path";
 import { attempt } from "./ledger.ts";
 import { canary, isAlive, type EscapeFixture } from "./fixture.ts";
 
-export function kernelAttempts(scene: () => EscapeFixture): void {
+export function kernelAttempts(fixture: () => EscapeFixture): void {
   const finds = async (command: string) => {
-    assert.ok(!(await scene().raid(command)).includes(canary));
+    assert.ok(!(await fixture().raid(command)).includes(canary));
   };
 
   attempt("a command reads a file outside by its path", "bubblewrap", async () => {
-    assert.ok(readFileSync(join(scene().outside, "secret.txt"), "utf8").includes(canary));
-    await finds(`cat ${scene().outside}/secret.txt /workspace/../outside/secret.txt; cat ../outside/secret.txt`);
+    assert.ok(readFileSync(join(fixture().outside, "secret.txt"), "utf8").includes(canary));
+    await finds(`cat ${fixture().outside}/secret.txt /workspace/../outside/secret.txt; cat ../outside/secret.txt`);
   });
 
   for (const root of ["/proc/1/root", "/proc/self/root", "/proc/1/cwd/..", "/proc/self/cwd/..", "/proc/$PPID/root"]) {
     attempt(`a command reads a file outside through ${root}`, "bubblewrap", async () => {
       await finds(
-        `cat ${root}${scene().outside}/secret.txt; cat ${root}/outside/secret.txt; ls -R ${root}/root ${root}/home`,
+        `cat ${root}${fixture().outside}/secret.txt; cat ${root}/outside/secret.txt; ls -R ${root}/root ${root}/home`,
       );
     });
   }
@@ -33,9 +33,9 @@ export function kernelAttempts(scene: () => EscapeFixture): void {
 
   attempt("a command finds the checkpoints and the MCP tokens", "bubblewrap", async () => {
     for (const name of [".workspace-checkpoints", ".workspace-mcp"]) {
-      assert.ok(readFileSync(join(scene().workspace, "..", name, "secret.txt"), "utf8").includes(canary));
+      assert.ok(readFileSync(join(fixture().workspace, "..", name, "secret.txt"), "utf8").includes(canary));
       await finds(
-        `cat ../${name}/secret.txt ${scene().workspace}/../${name}/secret.txt; find / -name secret.txt -exec cat {} +`,
+        `cat ../${name}/secret.txt ${fixture().workspace}/../${name}/secret.txt; find / -name secret.txt -exec cat {} +`,
       );
     }
   });
@@ -44,7 +44,7 @@ export function kernelAttempts(scene: () => EscapeFixture): void {
     attempt(`a command writes /proc/sys/${setting}`, "bubblewrap", async () => {
       const before = readFileSync(`/proc/sys/${setting}`, "utf8");
       const path = `/proc/sys/${setting}`;
-      await scene().raid(
+      await fixture().raid(
         `echo 1 > ${path}; mount -o remount,rw /proc/sys; printf '|/workspace/x' > ${path}; mount -t proc p /mnt; echo 1 > /mnt/sys/${setting}`,
       );
       assert.equal(readFileSync(path, "utf8"), before);
@@ -53,12 +53,12 @@ export function kernelAttempts(scene: () => EscapeFixture): void {
 
   attempt("a command changes the machine's name", "bubblewrap", async () => {
     const before = hostname();
-    await scene().raid("hostname escaped; perl -e 'syscall(170, q(escaped), 7)'");
+    await fixture().raid("hostname escaped; perl -e 'syscall(170, q(escaped), 7)'");
     assert.equal(hostname(), before);
   });
 
   attempt("a command finds control groups or /sys to change its limits", "bubblewrap", async () => {
-    const found = await scene().raid(
+    const found = await fixture().raid(
       "ls /sys/fs/cgroup /sys/kernel && echo FOUND; mount -t cgroup2 c /mnt && echo FOUND; mount -t sysfs s /mnt && echo FOUND",
     );
     assert.doesNotMatch(found, /FOUND/);
@@ -71,21 +71,23 @@ export function kernelAttempts(scene: () => EscapeFixture): void {
     ["a network or process namespace", "unshare -n true && echo MADE; unshare -p -f true && echo MADE"],
   ] as const) {
     attempt(`a command makes ${what}`, "bubblewrap", async () => {
-      assert.doesNotMatch(await scene().raid(command), /MADE/);
+      assert.doesNotMatch(await fixture().raid(command), /MADE/);
     });
   }
 
   attempt("a command enters the namespaces of the tool-runner", "bubblewrap", async () => {
-    const [first] = scene().runners;
+    const [first] = fixture().runners;
     await finds(
       ["1", first?.pid, "$PPID"]
-        .map((pid) => `nsenter -t ${pid} -a cat ${scene().outside}/secret.txt; nsenter -t ${pid} -m -U true && echo $?`)
+        .map(
+          (pid) => `nsenter -t ${pid} -a cat ${fixture().outside}/secret.txt; nsenter -t ${pid} -m -U true && echo $?`,
+        )
         .join("\n"),
     );
   });
 
   attempt("a command mounts, binds, remounts, or changes its root", "bubblewrap", async () => {
-    const found = await scene().raid(
+    const found = await fixture().raid(
       [
         "mount --bind / /mnt",
         "mount -o remount,rw /usr",
@@ -104,7 +106,7 @@ export function kernelAttempts(scene: () => EscapeFixture): void {
   attempt("a command writes to the system", "bubblewrap", async () => {
     const name = `escaped-${randomUUID()}`;
     const paths = ["/usr/bin/", "/etc/", "/", "/lib/", "/dev/", "/proc/"].map((folder) => folder + name);
-    await scene().raid(
+    await fixture().raid(
       `for f in ${paths.join(" ")}; do echo x > $f; done; echo 'root2::0:0::/:/bin/sh' >> /etc/passwd`,
     );
     for (const path of paths) assert.equal(existsSync(path), false, path);
@@ -115,22 +117,22 @@ export function kernelAttempts(scene: () => EscapeFixture): void {
 
   attempt("files in /tmp and /dev/shm are visible to others", "bubblewrap", async () => {
     const name = `parley-escaped-${randomUUID()}`;
-    await scene().raid(`echo x > /tmp/${name}; echo x > /dev/shm/${name}`);
+    await fixture().raid(`echo x > /tmp/${name}; echo x > /dev/shm/${name}`);
     assert.equal(existsSync(`/tmp/${name}`), false);
     assert.equal(existsSync(`/dev/shm/${name}`), false);
-    assert.ok(!(await scene().raid("ls /tmp /dev/shm")).includes(name));
+    assert.ok(!(await fixture().raid("ls /tmp /dev/shm")).includes(name));
   });
 
   attempt("a command makes a device in the workspace", "bubblewrap", async () => {
-    await scene().raid("mknod disk b 254 0; mknod memory c 1 1; mknod zero c 1 5");
-    for (const name of ["disk", "memory", "zero"]) assert.equal(existsSync(join(scene().workspace, name)), false);
+    await fixture().raid("mknod disk b 254 0; mknod memory c 1 1; mknod zero c 1 5");
+    for (const name of ["disk", "memory", "zero"]) assert.equal(existsSync(join(fixture().workspace, name)), false);
   });
 
   attempt(
     "a command leaves a set-user-ID or set-group-ID program of the runner's user in the workspace",
     "bubblewrap",
     async () => {
-      await scene().raid(
+      await fixture().raid(
         [
           "cp /bin/true one; chmod 4755 one",
           "cp /bin/true two; chmod u+s,g+s two",
@@ -142,35 +144,39 @@ export function kernelAttempts(scene: () => EscapeFixture): void {
           "umask 0; mkdir shared; chmod 755 one; ls -l one",
         ].join("\n"),
       );
-      const files = readdirSync(scene().workspace).filter((name) => lstatSync(join(scene().workspace, name)).isFile());
+      const files = readdirSync(fixture().workspace).filter((name) =>
+        lstatSync(join(fixture().workspace, name)).isFile(),
+      );
       assert.ok(
-        files.includes("one") && (statSync(join(scene().workspace, "one")).mode & 0o777) === 0o755,
+        files.includes("one") && (statSync(join(fixture().workspace, "one")).mode & 0o777) === 0o755,
         "ordinary modes can be set",
       );
-      for (const name of files) assert.equal(statSync(join(scene().workspace, name)).mode & 0o6000, 0, name);
+      for (const name of files) assert.equal(statSync(join(fixture().workspace, name)).mode & 0o6000, 0, name);
     },
   );
 
   attempt("a hard link brings a system file, or one of /etc, into the workspace", "bubblewrap", async () => {
     const before = statSync("/usr/bin/env").nlink;
-    await scene().raid("ln /usr/bin/env env-linked; ln /etc/passwd passwd-linked; ln /proc/1/environ environ-linked");
+    await fixture().raid("ln /usr/bin/env env-linked; ln /etc/passwd passwd-linked; ln /proc/1/environ environ-linked");
     assert.equal(statSync("/usr/bin/env").nlink, before);
-    assert.equal(existsSync(join(scene().workspace, "passwd-linked")), false);
+    assert.equal(existsSync(join(fixture().workspace, "passwd-linked")), false);
   });
 
   attempt("a command uses kernel keyrings, or opaque system calls", "bubblewrap", async () => {
-    const found = await scene().raid(
+    const found = await fixture().raid(
       "perl -e 'for my $call (248, 249, 250, 425, 437) { my $r = syscall($call, 0, 0, 0, 0, 0); print \"DONE $call\\n\" if $r >= 0 }'",
     );
     assert.doesNotMatch(found, /DONE/);
   });
 
   attempt("a command kills every process it can name, the tool-runners by their pids", "bubblewrap", async () => {
-    const pids = scene().runners.map(({ pid }) => pid);
-    await scene().raid(`kill -9 ${pids.join(" ")}; perl -e 'kill 9, ${pids.join(", ")}, -${pids[0]}, ${process.pid}'`);
+    const pids = fixture().runners.map(({ pid }) => pid);
+    await fixture().raid(
+      `kill -9 ${pids.join(" ")}; perl -e 'kill 9, ${pids.join(", ")}, -${pids[0]}, ${process.pid}'`,
+    );
     // This ends the raid's own shell as well, so it returns nothing.
-    await scene().call("exec", "once", { command: "kill -9 -1" });
+    await fixture().call("exec", "once", { command: "kill -9 -1" });
     for (const pid of pids) assert.ok(isAlive(pid));
-    assert.match(await scene().call("exec", "once", { command: "echo alive" }), /^alive/);
+    assert.match(await fixture().call("exec", "once", { command: "echo alive" }), /^alive/);
   });
 }

@@ -14,7 +14,7 @@ import { attempt } from "./ledger.ts";
 const program = fileURLToPath(new URL("servers/shadow.ts", import.meta.url));
 const names = ["exec", "bash", "Bash", "read", "write", "good__echo", "mcp__good__echo", "../exec", "EXEC", " exec"];
 
-export function mcpAttempts(stage: () => RunnerFixture): void {
+export function mcpAttempts(runnerFixture: () => RunnerFixture): void {
   /** A tool-runner with two servers: `shadow` names its tools like the agent's, `good` has the tool `echo`. */
   const open = async (local: Cleanup) => {
     const folder = await temporaryFolder(local);
@@ -25,16 +25,16 @@ export function mcpAttempts(stage: () => RunnerFixture): void {
         `args = ${JSON.stringify([program, join(folder, name), ...tools])}`,
       ].join("\n");
     await writeFile(join(folder, "parley.toml"), [server("shadow", names), server("good", ["echo"])].join("\n\n"));
-    const runner = await stage().runner("shadowed", {}, { PARLEY_CONFIG: join(folder, "parley.toml") });
+    const runner = await runnerFixture().runner("shadowed", {}, { PARLEY_CONFIG: join(folder, "parley.toml") });
     local.add(() => runner.close());
     const called = (name: string) => (existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8") : "");
     const call = async (tool: string, input: unknown) => {
-      const [request] = await stage().plan([{ tool, class: "once", input }]);
+      const [request] = await runnerFixture().plan([{ tool, class: "once", input }]);
       assert.ok(request !== undefined);
-      await stage().call(request);
+      await runnerFixture().call(request);
     };
     // Servers become ready after the runner.
-    const listed = async () => stage().core.request(toolCatalog, {});
+    const listed = async () => runnerFixture().core.request(toolCatalog, {});
     const { tools } = await pollUntil(async () => {
       const found = await listed();
       return found.mcp?.every(({ state }) => state === "ready") === true && found;
@@ -48,7 +48,7 @@ export function mcpAttempts(stage: () => RunnerFixture): void {
     assert.equal(tools.filter((name) => name === "exec").length, 1);
     assert.equal(new Set(tools).size, tools.length);
     assert.ok(tools.includes("mcp__shadow__exec"), "the server's tool is listed under its own name");
-    const { workspace } = await stage().config("x");
+    const { workspace } = await runnerFixture().config("x");
     await call("exec", { command: "echo mine > by-exec" });
     await call("Bash", { command: "echo mine >> by-exec" });
     await call("read", { path: "by-exec" });

@@ -13,11 +13,11 @@ const tcp = (host: string, port: number) => `exec 3<>/dev/tcp/${host}/${port} &&
 const perlUnix = (address: string) =>
   `perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); connect($s, pack_sockaddr_un("${address}")) and print "CONNECTED"'`;
 
-export function networkAttempts(scene: () => EscapeFixture, cleanup: Cleanup): void {
+export function networkAttempts(fixture: () => EscapeFixture, cleanup: Cleanup): void {
   /** Asserts that the command opens no connection to `listener`. */
   const counted = async (listener: Listener, command: string) => {
     const before = listener.visitors;
-    assert.doesNotMatch(await scene().raid(command), /CONNECTED/);
+    assert.doesNotMatch(await fixture().raid(command), /CONNECTED/);
     assert.equal(listener.visitors, before);
   };
 
@@ -41,24 +41,24 @@ export function networkAttempts(scene: () => EscapeFixture, cleanup: Cleanup): v
   });
 
   attempt("a command connects to NATS", "bubblewrap", async () => {
-    const { hostname, port } = new URL(scene().stage.stack.nats.url);
+    const { hostname, port } = new URL(fixture().runnerFixture.stack.nats.url);
     await assertReachable({ host: hostname, port: Number(port) });
     assert.doesNotMatch(
-      await scene().raid(`${tcp(hostname, Number(port))}; timeout 1 head -c 4 <&3`),
+      await fixture().raid(`${tcp(hostname, Number(port))}; timeout 1 head -c 4 <&3`),
       /CONNECTED|INFO/,
     );
   });
 
   attempt("a command connects to PostgreSQL", "bubblewrap", async () => {
-    const { hostname, port } = new URL(scene().stage.stack.postgres.ownerUrl);
+    const { hostname, port } = new URL(fixture().runnerFixture.stack.postgres.ownerUrl);
     await assertReachable({ host: hostname, port: Number(port) });
-    assert.doesNotMatch(await scene().raid(tcp(hostname, Number(port))), /CONNECTED/);
+    assert.doesNotMatch(await fixture().raid(tcp(hostname, Number(port))), /CONNECTED/);
   });
 
   attempt("a command connects to Redis", "bubblewrap", async () => {
     const { hostname, port } = new URL((await startTestRedis(cleanup)).url);
     await assertReachable({ host: hostname, port: Number(port) });
-    const found = await scene().raid(
+    const found = await fixture().raid(
       `${tcp(hostname, Number(port))}; printf 'PING\\r\\n' >&3; timeout 1 head -c 5 <&3`,
     );
     assert.doesNotMatch(found, /CONNECTED|PONG|NOAUTH/);
@@ -72,7 +72,7 @@ export function networkAttempts(scene: () => EscapeFixture, cleanup: Cleanup): v
   attempt("a command resolves a name and queries the machine's name servers itself", "bubblewrap", async () => {
     const servers = getServers().map((each) => each.replace(/:\d+$/, ""));
     const asks = servers.map((server) => `(exec 4<>/dev/tcp/${server}/53) && echo CONNECTED`);
-    const found = await scene().raid(["getent hosts example.com && echo CONNECTED", ...asks].join("\n"));
+    const found = await fixture().raid(["getent hosts example.com && echo CONNECTED", ...asks].join("\n"));
     assert.doesNotMatch(found, /CONNECTED/);
   });
 
@@ -107,7 +107,7 @@ export function networkAttempts(scene: () => EscapeFixture, cleanup: Cleanup): v
     ["the kernel's cryptography sockets", 38],
   ] as const) {
     attempt(`a command opens ${name}`, "bubblewrap", async () => {
-      const found = await scene().raid(
+      const found = await fixture().raid(
         `perl -e 'socket(my $s, ${family}, 1, 0) || socket($s, ${family}, 5, 0) and print "OPENED"'`,
       );
       assert.doesNotMatch(found, /OPENED/);

@@ -72,7 +72,7 @@ const ways: Record<string, (ground: WorkspaceFixture) => string> = {
   "lone surrogates": () => "\ud800/../../outside/secret.txt",
 };
 
-export function pathAttempts(scene: () => EscapeFixture): void {
+export function pathAttempts(fixture: () => EscapeFixture): void {
   for (const [way, path] of Object.entries(ways)) {
     attempt(`the file tools leave the workspace by ${way}`, "the tools", async () => {
       await using ground = await makeWorkspaceFixture();
@@ -144,15 +144,15 @@ export function pathAttempts(scene: () => EscapeFixture): void {
   }
 
   attempt("a file is swapped for a link to the outside, during attach", "the tools", async () => {
-    const { workspace, outside, stage } = scene();
-    const { call } = scene();
+    const { workspace, outside, runnerFixture } = fixture();
+    const { call } = fixture();
     await using swapper = await swap({ inside: workspace, outside }, "raced.txt");
     await race(async () => {
       await call("attach", "idempotent", { path: "raced.txt" });
     });
     assert.ok(await swapper.swaps(), "the file was swapped");
     const hash = createHash("sha256").update(`${canary}\n`).digest("hex");
-    await assert.rejects(async () => fetchBlob(await stage.stack.bus("tool-runner"), hash));
+    await assert.rejects(async () => fetchBlob(await runnerFixture.stack.bus("tool-runner"), hash));
   });
 
   for (const path of [
@@ -161,7 +161,7 @@ export function pathAttempts(scene: () => EscapeFixture): void {
     "../outside/secret.txt",
   ]) {
     attempt(`the file tools of a running service reach ${path}, directly and by a link`, "the tools", async () => {
-      const { workspace, call } = scene();
+      const { workspace, call } = fixture();
       const target = join(workspace, path);
       const link = path.replaceAll(/[^a-z]/g, "-");
       await symlink(target, join(workspace, link));

@@ -49,7 +49,7 @@ async function openShell(setting: "bubblewrap" | "none"): Promise<Shell> {
   };
 }
 
-/** `alone`: a stage without tool-runners other than those started here. */
+/** `alone`: servers without tool-runners other than those started here. */
 export async function processAttempts(alone: () => RunnerFixture): Promise<void> {
   // Without control groups, plain isolation finds its processes only by process group and environment variable.
   const uncounted = (await findControlGroups()) === undefined ? "no control groups here" : undefined;

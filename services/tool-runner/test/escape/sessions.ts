@@ -11,22 +11,22 @@ import type { EscapeFixture } from "./fixture.ts";
 
 const refusedWithinMs = 500;
 
-export function sessionAttempts(scene: () => EscapeFixture): void {
+export function sessionAttempts(fixture: () => EscapeFixture): void {
   /** Starts a process that writes its input and a heartbeat to workspace files. */
   const begin = async () => {
     const name = randomUUID();
-    const fed = join(scene().workspace, `fed-${name}`);
-    const beat = join(scene().workspace, `beat-${name}`);
-    const ending = join(scene().workspace, `stop-${name}`);
+    const fed = join(fixture().workspace, `fed-${name}`);
+    const beat = join(fixture().workspace, `beat-${name}`);
+    const ending = join(fixture().workspace, `stop-${name}`);
     await writeFile(fed, "");
     const input = {
       command: `(until [ -e stop-${name} ]; do echo beat >> beat-${name}; sleep 0.05; done) & while read -r line; do echo "$line" >> fed-${name}; done`,
       background: true,
       timeout_seconds: 60,
     };
-    const [request] = await scene().stage.plan([{ tool: "exec", class: "once", input }]);
+    const [request] = await fixture().runnerFixture.plan([{ tool: "exec", class: "once", input }]);
     assert.ok(request !== undefined);
-    const { content: started } = (await scene().stage.call(request)).result;
+    const { content: started } = (await fixture().runnerFixture.call(request)).result;
     const id = /in the background as (\S+@\w+)/.exec(started)?.[1];
     assert.ok(id !== undefined, started);
     const { sessionId } = request;
@@ -49,7 +49,7 @@ export function sessionAttempts(scene: () => EscapeFixture): void {
     attempt(`another session ${what} a background process`, "the tools", async () => {
       const { id, fed, goesOn, end } = await begin();
       for (const each of [id, id.replace(/@.*/, "@first"), id.replace(/@.*/, "@second")]) {
-        await scene().call("process", "once", { ...asks, id: each });
+        await fixture().call("process", "once", { ...asks, id: each });
       }
       await goesOn();
       assert.equal(readFileSync(fed, "utf8"), "");
@@ -58,26 +58,26 @@ export function sessionAttempts(scene: () => EscapeFixture): void {
   }
 
   attempt("another session reads the output of a background process", "the tools", async () => {
-    const started = await scene().call("exec", "once", {
+    const started = await fixture().call("exec", "once", {
       command: `echo whisper-$((40 + 2)); sleep 20`,
       background: true,
       timeout_seconds: 20,
     });
     const id = /in the background as (\S+@\w+)/.exec(started)?.[1];
     for (const action of ["poll", "log", "list"]) {
-      assert.doesNotMatch(await scene().call("process", "once", { action, id }), /whisper-42|echo whisper/);
+      assert.doesNotMatch(await fixture().call("process", "once", { action, id }), /whisper-42|echo whisper/);
     }
   });
 
   attempt("the gateway starts a tool call itself", "the tools", async () => {
-    const [request] = await scene().stage.plan([
+    const [request] = await fixture().runnerFixture.plan([
       { tool: "exec", class: "once", input: { command: "touch by-the-gateway" } },
     ]);
     assert.ok(request !== undefined);
     await assert.rejects(
-      scene().gateway.request(toolCall, request, { params: { tool: "exec" }, timeoutMs: refusedWithinMs }),
+      fixture().gateway.request(toolCall, request, { params: { tool: "exec" }, timeoutMs: refusedWithinMs }),
     );
-    assert.equal(existsSync(join(scene().workspace, "by-the-gateway")), false);
+    assert.equal(existsSync(join(fixture().workspace, "by-the-gateway")), false);
   });
 
   // The gateway may end a session's processes for `/stop all`, and nothing else, even with that session's id.
@@ -101,7 +101,7 @@ export function sessionAttempts(scene: () => EscapeFixture): void {
       };
       for (const replica of ["first", "second"]) {
         const asking = { params: { replica }, timeoutMs: refusedWithinMs };
-        await assert.rejects(scene().gateway.request(toolProcess, question, asking));
+        await assert.rejects(fixture().gateway.request(toolProcess, question, asking));
       }
       await goesOn();
       assert.equal(readFileSync(fed, "utf8"), "");
@@ -121,21 +121,21 @@ export function sessionAttempts(scene: () => EscapeFixture): void {
       last_assistant_message: "",
       stop_hook_active: false,
     };
-    for (const bus of [scene().stage.core, scene().gateway]) {
-      const hook = `touch ${join(scene().outside, "by-a-hook")}`;
+    for (const bus of [fixture().runnerFixture.core, fixture().gateway]) {
+      const hook = `touch ${join(fixture().outside, "by-a-hook")}`;
       await assert.rejects(bus.request(hookRun, { hook, payload }, { timeoutMs: refusedWithinMs }));
     }
-    assert.equal(existsSync(join(scene().outside, "by-a-hook")), false);
+    assert.equal(existsSync(join(fixture().outside, "by-a-hook")), false);
   });
 
   attempt("a command changes a stored document, or shadows one with a file on disk", "bubblewrap", async () => {
-    const before = await scene().call("read", "pure", { path: "MEMORY.md" });
-    await scene().raid(
+    const before = await fixture().call("read", "pure", { path: "MEMORY.md" });
+    await fixture().raid(
       "echo planted > MEMORY.md; mkdir -p memory skills/evil; echo planted > memory/x.md; echo planted > skills/evil/SKILL.md",
     );
-    assert.equal(await scene().call("read", "pure", { path: "MEMORY.md" }), before);
+    assert.equal(await fixture().call("read", "pure", { path: "MEMORY.md" }), before);
     for (const path of ["memory/x.md", "skills/evil/SKILL.md"]) {
-      assert.doesNotMatch(await scene().call("read", "pure", { path }), /planted/);
+      assert.doesNotMatch(await fixture().call("read", "pure", { path }), /planted/);
     }
   });
 }

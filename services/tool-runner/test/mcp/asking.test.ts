@@ -25,12 +25,12 @@ import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture
 import { everything, startEverything } from "./programs.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let gateway: Bus;
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  gateway = await stage.stack.bus("channel-gateway");
+  fixture = await openRunnerFixture(cleanup);
+  gateway = await fixture.stack.bus("channel-gateway");
   const settings = join(await temporaryFolder(cleanup), "parley.toml");
   const own = (name: string) => fileURLToPath(new URL(`servers/${name}.ts`, import.meta.url));
   const args = (...more: string[]) => JSON.stringify(["--conditions=@parley/source", ...more]);
@@ -58,19 +58,19 @@ args = ["${everything}", "stdio"]
 question_seconds = 0
 `,
   );
-  await stage.runner("tool-runner-1", {}, { PARLEY_CONFIG: settings });
+  await fixture.runner("tool-runner-1", {}, { PARLEY_CONFIG: settings });
   await ready(5);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 async function ready(count: number): Promise<void> {
   let moved = Promise.withResolvers<undefined>();
-  const heard = stage.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
+  const heard = fixture.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
   const ticking = setInterval(() => moved.resolve(undefined), 100);
   try {
     for (;;) {
       moved = Promise.withResolvers();
-      const { mcp = [] } = await stage.core.request(toolCatalog, {});
+      const { mcp = [] } = await fixture.core.request(toolCatalog, {});
       if (mcp.filter(({ state }) => state === "ready").length === count) return;
       await moved.promise;
     }
@@ -91,7 +91,7 @@ interface Conversation {
 /** A conversation in which a call was made. */
 async function conversation(tool: string, input: unknown = {}, timeoutMs = 20_000): Promise<Conversation> {
   const key = randomUUID();
-  const [request] = await stage.plan([{ tool, class: "once", input, timeoutMs }], { sessionKey: key });
+  const [request] = await fixture.plan([{ tool, class: "once", input, timeoutMs }], { sessionKey: key });
   assert.ok(request !== undefined);
   const questions: string[] = [];
   let more = Promise.withResolvers<undefined>();
@@ -140,7 +140,7 @@ describe("a question of a server", () => {
   for (const server of ["local", "remote"]) {
     test(`is asked field by field, and the call continues with the answers (${server})`, async () => {
       const talk = await conversation(`mcp__${server}__${elicitation}`);
-      const called = stage.call(talk.request, 30_000);
+      const called = fixture.call(talk.request, 30_000);
       assert.match(await talk.asked(), new RegExp(`The MCP server "${server}".*\n.*\n\n1 of 13: String – Your full`));
       assert.equal(await talk.say("Ada Lovelace"), "claimed");
       assert.match(await talk.asked(), /^2 of 13: Boolean – Agree to the terms and conditions\nAnswer yes or no\./);
@@ -161,7 +161,7 @@ describe("a question of a server", () => {
 
   test("of a server of 2026 is asked between two rounds of the call", async () => {
     const talk = await conversation("mcp__modern__greet");
-    const called = stage.call(talk.request, 30_000);
+    const called = fixture.call(talk.request, 30_000);
     assert.match(await talk.asked(), /Whom should I greet\?/);
     await talk.say("the world");
     assert.match((await called).result.content, /hello, the world/);
@@ -169,7 +169,7 @@ describe("a question of a server", () => {
 
   test("that is a link is shown with its host, and its acceptance reaches the server", async () => {
     const talk = await conversation("mcp__remote__trigger-url-elicitation", { url: "https://pay.example/invoice/7" });
-    const called = stage.call(talk.request, 30_000);
+    const called = fixture.call(talk.request, 30_000);
     assert.match(await talk.asked(), /open this page of pay\.example:\nhttps:\/\/pay\.example\/invoice\/7/);
     await talk.say("yes");
     const { content } = (await called).result;
@@ -179,7 +179,7 @@ describe("a question of a server", () => {
 
   test("that is an error with a required link gives the model the link", async () => {
     const input = { url: "https://pay.example/invoice/8", errorPath: true };
-    const { state, result } = await stage.call(
+    const { state, result } = await fixture.call(
       (await conversation("mcp__local__trigger-url-elicitation", input)).request,
     );
     assert.equal(state, "failed");
@@ -188,7 +188,7 @@ describe("a question of a server", () => {
 
   test("is asked in the conversation of its own call when several calls run concurrently", async () => {
     const talks = await Promise.all(["Ada", "Grace", "Mary"].map(() => conversation(`mcp__remote__${elicitation}`)));
-    const called = talks.map(({ request }) => stage.call(request, 30_000));
+    const called = talks.map(({ request }) => fixture.call(request, 30_000));
     const names = ["Ada", "Grace", "Mary"];
     for (const [index, talk] of talks.entries()) {
       await talk.asked();
@@ -204,9 +204,9 @@ describe("a question of a server", () => {
     const talks = [await conversation(`mcp__local__${elicitation}`), await conversation(`mcp__local__${elicitation}`)];
     const [first, second] = talks;
     assert.ok(first !== undefined && second !== undefined);
-    const called = stage.call(first.request, 30_000);
+    const called = fixture.call(first.request, 30_000);
     await first.asked();
-    const { content } = (await stage.call(second.request, 30_000)).result;
+    const { content } = (await fixture.call(second.request, 30_000)).result;
     assert.match(content, /User declined.*the question cannot be assigned to one of them/s);
     await first.say("decline");
     assert.match((await called).result.content, /User declined/);
@@ -214,10 +214,10 @@ describe("a question of a server", () => {
 
   test("is withdrawn when the call is cancelled, and the next message is an ordinary one", async () => {
     const talk = await conversation(`mcp__local__${elicitation}`);
-    const called = stage.call(talk.request, 30_000);
+    const called = fixture.call(talk.request, 30_000);
     await talk.asked();
     const { epoch, turnId, n } = talk.request;
-    stage.core.publish(toolCancel, { epoch, turnId, n }, { call: callToken(turnId, n) });
+    fixture.core.publish(toolCancel, { epoch, turnId, n }, { call: callToken(turnId, n) });
     assert.equal((await called).state, "cancelled");
     assert.equal(await talk.say("hello?"), "queued");
   });
@@ -227,12 +227,12 @@ describe("a question of a server", () => {
     const { turnId, n } = talk.request;
     const seen: boolean[] = [];
     const over = Promise.withResolvers<undefined>();
-    const heard = stage.core.subscribe(toolAlive, { call: callToken(turnId, n) }, ({ asks = false }) => {
+    const heard = fixture.core.subscribe(toolAlive, { call: callToken(turnId, n) }, ({ asks = false }) => {
       if (seen.at(-1) !== asks) seen.push(asks);
       if (seen.length === 3) over.resolve(undefined);
     });
-    await stage.core.flush();
-    const called = stage.call(talk.request, 30_000);
+    await fixture.core.flush();
+    const called = fixture.call(talk.request, 30_000);
     await talk.asked();
     await talk.say("you");
     await Promise.all([called, over.promise]);
@@ -247,12 +247,12 @@ describe("a question of a server", () => {
     const later = Promise.withResolvers<undefined>();
     let signs = 0;
     // The first liveness message comes immediately, the second with the question, the third after a second.
-    const heard = stage.core.subscribe(toolAlive, { call: callToken(turnId, n) }, () => {
+    const heard = fixture.core.subscribe(toolAlive, { call: callToken(turnId, n) }, () => {
       signs += 1;
       if (signs === 3) later.resolve(undefined);
     });
-    await stage.core.flush();
-    const called = stage.call(talk.request, 30_000);
+    await fixture.core.flush();
+    const called = fixture.call(talk.request, 30_000);
     await Promise.all([talk.asked(), later.promise]);
     heard.close();
     await talk.say("you");
@@ -261,7 +261,7 @@ describe("a question of a server", () => {
 
   test("is declined immediately when the settings do not allow elicitation", async () => {
     const talk = await conversation(`mcp__silent__${elicitation}`);
-    assert.match((await stage.call(talk.request)).result.content, /User declined.*the server may not ask questions/s);
+    assert.match((await fixture.call(talk.request)).result.content, /User declined.*the server may not ask questions/s);
   });
 });
 
@@ -270,25 +270,25 @@ describe("a call", () => {
     const talk = await conversation("mcp__local__trigger-long-running-operation", { duration: 0.2, steps: 2 });
     const { turnId, n } = talk.request;
     const first = Promise.withResolvers<ToolProgress>();
-    const heard = stage.core.subscribe(toolProgress, { call: callToken(turnId, n) }, (event) =>
+    const heard = fixture.core.subscribe(toolProgress, { call: callToken(turnId, n) }, (event) =>
       first.resolve(event.progress),
     );
-    await stage.core.flush();
-    assert.match((await stage.call(talk.request)).result.content, /Long running operation completed/);
+    await fixture.core.flush();
+    assert.match((await fixture.call(talk.request)).result.content, /Long running operation completed/);
     assert.deepEqual(await first.promise, { done: 1, total: 2, message: "" });
     heard.close();
   });
 
   test("that returns a picture has it as an attachment in the store", async () => {
     const talk = await conversation("mcp__local__get-tiny-image");
-    const { result } = await stage.call(talk.request);
+    const { result } = await fixture.call(talk.request);
     const [image] = result.attachments ?? [];
     assert.equal(image?.mediaType, "image/png");
     assert.match(
       result.content,
       new RegExp(`\\[image: image/png, \\S+ \\S+; attached as "image.png", id ${image?.sha256}\\]`),
     );
-    const { blobs } = await stage.core.request(store.blobHead, { sha256: [image?.sha256 ?? ""] });
+    const { blobs } = await fixture.core.request(store.blobHead, { sha256: [image?.sha256 ?? ""] });
     assert.equal(blobs.length, 1);
   });
 });

@@ -22,7 +22,7 @@ import { everything as everythingProgram } from "./programs.ts";
 import { startGuarded, type Guarded } from "./servers/guarded.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let gateway: Bus;
 let guarded: Guarded;
 let everything: ChildProcess;
@@ -59,9 +59,9 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  gateway = await stage.stack.bus("channel-gateway");
-  ({ workspace } = await stage.config("x"));
+  fixture = await openRunnerFixture(cleanup);
+  gateway = await fixture.stack.bus("channel-gateway");
+  ({ workspace } = await fixture.config("x"));
   guarded = await startGuarded();
   cleanup.add(() => guarded.stop());
   port = await freePort();
@@ -79,7 +79,7 @@ oauth = {}
   );
   const env = { PARLEY_CONFIG: settings, PARLEY_MCP_KEY: "the operator's long key" };
   const mcpTimes = { firstMs: 20, maxMs: 100, breakAfter: 1_000 };
-  for (const name of ["tool-runner-1", "tool-runner-2"]) await stage.runner(name, { mcpTimes }, env);
+  for (const name of ["tool-runner-1", "tool-runner-2"]) await fixture.runner(name, { mcpTimes }, env);
   await states("everything", "ready");
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -87,12 +87,12 @@ after(() => cleanup[Symbol.asyncDispose]());
 /** Resolves when both replicas report this status: either may respond, so it polls until the responses agree for a while. */
 async function states(server: string, state: McpServerStatus["state"]): Promise<void> {
   let moved = Promise.withResolvers<undefined>();
-  const heard = stage.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
+  const heard = fixture.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
   const ticking = setInterval(() => moved.resolve(undefined), 50);
   try {
     for (let agreed = 0; agreed < 12;) {
       moved = Promise.withResolvers();
-      const { mcp } = await stage.core.request(toolCatalog, {});
+      const { mcp } = await fixture.core.request(toolCatalog, {});
       agreed = mcp?.find((each) => each.server === server)?.state === state ? agreed + 1 : 0;
       if (agreed === 0) await moved.promise;
     }
@@ -103,9 +103,9 @@ async function states(server: string, state: McpServerStatus["state"]): Promise<
 }
 
 async function call(tool: string, input: unknown = {}) {
-  const [request] = await stage.plan([{ tool, class: "once", input }]);
+  const [request] = await fixture.plan([{ tool, class: "once", input }]);
   assert.ok(request !== undefined);
-  const { state, result } = await stage.call(request);
+  const { state, result } = await fixture.call(request);
   return { state, content: result.content };
 }
 

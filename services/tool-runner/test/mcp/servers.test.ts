@@ -15,7 +15,7 @@ import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture
 import { everything, filesystem, memory } from "./programs.ts";
 
 const cleanup = new Cleanup();
-let stage: RunnerFixture;
+let fixture: RunnerFixture;
 let runner: RunningService;
 let workspace: string;
 let environment: Record<string, string>;
@@ -28,8 +28,8 @@ const node = (name: string, mode = "tools") => ({
 });
 
 before(async () => {
-  stage = await openRunnerFixture(cleanup);
-  ({ workspace } = await stage.config("x"));
+  fixture = await openRunnerFixture(cleanup);
+  ({ workspace } = await fixture.config("x"));
   await mkdir(workspace, { recursive: true });
   workspace = await realpath(workspace);
   const servers: Record<string, object> = {
@@ -65,7 +65,7 @@ before(async () => {
     PARLEY_TOOL_NAUGHTY: "its own secret",
     PARLEY_TOOL_OTHER: "somebody else's secret",
   };
-  runner = await stage.runner(
+  runner = await fixture.runner(
     "tool-runner-1",
     { mcpTimes: { firstMs: 20, maxMs: 100, breakAfter: 4, breakMs: 600_000, readyMs: 15_000, aliveMs: 1_000 } },
     environment,
@@ -80,13 +80,13 @@ type Statuses = NonNullable<OutputOf<typeof toolCatalog>["mcp"]>;
 async function until(wanted: (statuses: Statuses, tools: readonly ToolDescriptor[]) => boolean) {
   const changes = Promise.withResolvers<undefined>();
   let moved = changes;
-  const heard = stage.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
+  const heard = fixture.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
   // A state may change without a change of the tools.
   const ticking = setInterval(() => moved.resolve(undefined), 100);
   try {
     for (;;) {
       moved = Promise.withResolvers();
-      const catalog = await stage.core.request(toolCatalog, {});
+      const catalog = await fixture.core.request(toolCatalog, {});
       if (wanted(catalog.mcp ?? [], catalog.tools)) return catalog;
       await moved.promise;
     }
@@ -97,20 +97,20 @@ async function until(wanted: (statuses: Statuses, tools: readonly ToolDescriptor
 }
 
 async function call(tool: string, input: unknown = {}, timeoutMs = 20_000) {
-  const [request] = await stage.plan([{ tool, class: "once", input, timeoutMs }]);
+  const [request] = await fixture.plan([{ tool, class: "once", input, timeoutMs }]);
   assert.ok(request !== undefined);
-  const { state, result } = await stage.call(request, timeoutMs + 10_000);
+  const { state, result } = await fixture.call(request, timeoutMs + 10_000);
   return { state, content: result.content };
 }
 
 const described = async (name: string) => {
-  const { tools } = await stage.core.request(toolCatalog, {});
+  const { tools } = await fixture.core.request(toolCatalog, {});
   return tools.find((tool) => tool.name === name);
 };
 
 describe("the list of tools", () => {
   test("contains every server's tools with prefixed names, sorted, and the built-in tools", async () => {
-    const { tools } = await stage.core.request(toolCatalog, {});
+    const { tools } = await fixture.core.request(toolCatalog, {});
     const names = tools.map(({ name }) => name);
     assert.deepEqual(names, names.toSorted());
     for (const name of ["read", "mcp_resources", "mcp__everything__echo", "mcp__filesystem__read_text_file"]) {
@@ -120,7 +120,7 @@ describe("the list of tools", () => {
   });
 
   test("omits tools that the operator does not allow", async () => {
-    const { tools } = await stage.core.request(toolCatalog, {});
+    const { tools } = await fixture.core.request(toolCatalog, {});
     const memory = tools.map(({ name }) => name).filter((name) => name.startsWith("mcp__memory__"));
     assert.deepEqual(memory, ["mcp__memory__create_entities", "mcp__memory__read_graph"]);
   });
@@ -146,7 +146,7 @@ describe("the list of tools", () => {
   });
 
   test("fits 200 tools of one server, cuts descriptions and keeps names unique", async () => {
-    const { tools } = await stage.core.request(toolCatalog, {});
+    const { tools } = await fixture.core.request(toolCatalog, {});
     const many = tools.filter(({ name }) => name.startsWith("mcp__many__"));
     assert.equal(many.length, 205);
     assert.equal(new Set(many.map(({ name }) => name)).size, 205);
@@ -231,7 +231,7 @@ describe("both eras", () => {
   });
 
   test("uses the legacy era for a server that exits on the probe", async () => {
-    const { mcp } = await stage.core.request(toolCatalog, {});
+    const { mcp } = await fixture.core.request(toolCatalog, {});
     assert.equal(mcp?.find(({ server }) => server === "exits")?.state, "ready");
   });
 });
@@ -306,7 +306,7 @@ describe("the end", () => {
   test("a killed tool-runner leaves no server running", async () => {
     const before = servers().length;
     assert.ok(before > 0);
-    const other = await launch(stage, "tool-runner-2", environment);
+    const other = await launch(fixture, "tool-runner-2", environment);
     while (servers().length <= before) await delay(20);
     await kill(other);
     while (servers().length > before) await delay(20);

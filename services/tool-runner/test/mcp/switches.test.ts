@@ -1,5 +1,5 @@
 // Switching MCP servers while two tool-runners run, one of them a separate process that is killed, with a server from npm
-// over stdio. The store is real; in one stage it publishes no hints.
+// over stdio. The store is real; in one fixture it publishes no hints.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
@@ -18,10 +18,10 @@ import { everything } from "./programs.ts";
 const modern = fileURLToPath(new URL("servers/modern.ts", import.meta.url));
 const patience = { firstMs: 20, maxMs: 50, breakAfter: 3, breakMs: 600_000, readyMs: 15_000, aliveMs: 1_000 };
 
-/** A stage with three servers: one from npm, a test server, and one whose program does not exist yet. */
+/** A fixture with three servers: one from npm, a test server, and one whose program does not exist yet. */
 async function open(cleanup: Cleanup, storeEnv: Record<string, string> = {}) {
-  const stage = await openRunnerFixture(cleanup, { storeEnv });
-  const gateway = await stage.stack.bus("channel-gateway");
+  const fixture = await openRunnerFixture(cleanup, { storeEnv });
+  const gateway = await fixture.stack.bus("channel-gateway");
   const folder = await temporaryFolder(cleanup);
   // A unique argument identifies the process on this machine.
   const mark = randomUUID();
@@ -37,10 +37,10 @@ async function open(cleanup: Cleanup, storeEnv: Record<string, string> = {}) {
       server("late", late, []),
     ].join("\n"),
   );
-  await mkdir(dirname((await stage.config("x")).workspace), { recursive: true });
+  await mkdir(dirname((await fixture.config("x")).workspace), { recursive: true });
   const env = { PARLEY_CONFIG: settings, PATH: process.env["PATH"] ?? "" };
   const programs = () => running(`${process.execPath} ${everything} stdio ${mark}`).length;
-  return { stage, gateway, env, late, programs };
+  return { fixture, gateway, env, late, programs };
 }
 
 const change = (gateway: Bus, server: string, wanted: McpChange) =>
@@ -53,7 +53,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
 
 describe("two tool-runners", () => {
   const cleanup = new Cleanup();
-  let stage: RunnerFixture;
+  let fixture: RunnerFixture;
   let gateway: Bus;
   let env: Record<string, string>;
   let late: string;
@@ -61,9 +61,9 @@ describe("two tool-runners", () => {
   let second: Awaited<ReturnType<typeof launch>>;
 
   before(async () => {
-    ({ stage, gateway, env, late, programs } = await open(cleanup));
-    await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
-    second = await launch(stage, "tool-runner-2", env);
+    ({ fixture, gateway, env, late, programs } = await open(cleanup));
+    await fixture.runner("tool-runner-1", { mcpTimes: patience }, env);
+    second = await launch(fixture, "tool-runner-2", env);
     await everywhere(/everything: ready/);
   });
   after(() => cleanup[Symbol.asyncDispose]());
@@ -78,12 +78,12 @@ describe("two tool-runners", () => {
       const all = await said();
       return all.length === replicas && all.every((each) => pattern.test(each));
     });
-  const names = async () => (await stage.core.request(toolCatalog, {})).tools.map(({ name }) => name);
+  const names = async () => (await fixture.core.request(toolCatalog, {})).tools.map(({ name }) => name);
 
   async function call(tool: string, input: unknown = {}) {
-    const [request] = await stage.plan([{ tool, class: "once", input }]);
+    const [request] = await fixture.plan([{ tool, class: "once", input }]);
     assert.ok(request !== undefined);
-    const { state, result } = await stage.call(request);
+    const { state, result } = await fixture.call(request);
     return { state, content: result.content };
   }
 
@@ -113,7 +113,7 @@ describe("two tool-runners", () => {
     await until(() => programs() === 0);
     let most = 0;
     const watching = setInterval(() => (most = Math.max(most, programs())), 5);
-    second = await launch(stage, "tool-runner-2", env);
+    second = await launch(fixture, "tool-runner-2", env);
     await everywhere(/everything: off, 0 tools.*modern: ready/);
     clearInterval(watching);
     assert.equal(most, 0);
@@ -182,8 +182,8 @@ describe("two tool-runners", () => {
 
 test("a tool-runner applies a change without a hint", async () => {
   await using cleanup = new Cleanup();
-  const { stage, gateway, env, programs } = await open(cleanup, { FAULT_DROP_HINTS: "1" });
-  await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
+  const { fixture, gateway, env, programs } = await open(cleanup, { FAULT_DROP_HINTS: "1" });
+  await fixture.runner("tool-runner-1", { mcpTimes: patience }, env);
   await until(() => programs() === 1);
   await change(gateway, "everything", { do: "off" });
   await until(() => programs() === 0);
@@ -193,17 +193,17 @@ test("a tool-runner applies a change without a hint", async () => {
 
 test("servers start only after an unavailable store has returned the switches", async () => {
   await using cleanup = new Cleanup();
-  const { stage, gateway, env, programs } = await open(cleanup);
+  const { fixture, gateway, env, programs } = await open(cleanup);
   await change(gateway, "modern", { do: "off" });
-  await stage.stack.store.close();
-  await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
+  await fixture.stack.store.close();
+  await fixture.runner("tool-runner-1", { mcpTimes: patience }, env);
   const { servers } = await gateway.request(mcpStatus, {});
   assert.deepEqual(
     servers.map(({ server, state }) => `${server} ${state}`),
     ["everything starting", "late starting", "modern starting"],
   );
   assert.equal(programs(), 0);
-  await stage.stack.startStore();
+  await fixture.stack.startStore();
   await until(async () => {
     const now = await gateway.request(mcpStatus, {});
     return now.servers.every(

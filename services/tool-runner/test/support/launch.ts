@@ -3,9 +3,9 @@ import { fork, type ChildProcess } from "node:child_process";
 import { servicePrograms } from "@parley/testing";
 import type { RunnerFixture } from "./runner-fixture.ts";
 
-/** Starts a tool-runner and waits until it is ready; the stage's cleanup kills it. */
+/** Starts a tool-runner and waits until it is ready; the fixture's cleanup kills it. */
 export async function launch(
-  stage: RunnerFixture,
+  fixture: RunnerFixture,
   replica: string,
   env: Record<string, string> = {},
 ): Promise<ChildProcess> {
@@ -15,15 +15,15 @@ export async function launch(
     env: {
       PATH: process.env["PATH"] ?? "",
       NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "",
-      PARLEY_NATS_URL: stage.stack.nats.urlFor("tool-runner"),
+      PARLEY_NATS_URL: fixture.stack.nats.urlFor("tool-runner"),
       PARLEY_REPLICA: replica,
       PARLEY_LOG_LEVEL: "silent",
-      PARLEY_WORKSPACE: (await stage.config(replica)).workspace,
+      PARLEY_WORKSPACE: (await fixture.config(replica)).workspace,
       PARLEY_EXEC_ISOLATION: "none",
       ...env,
     },
   });
-  stage.cleanup.add(() => kill(child));
+  fixture.cleanup.add(() => kill(child));
   await new Promise<void>((resolve, reject) => {
     child.once("message", () => resolve());
     child.once("exit", (code) => reject(new Error(`the tool-runner ended with ${code}`)));
