@@ -89,23 +89,32 @@ async function reachedWhileRunning(
   }
 }
 
+const addresses = ({ NetworkSettings }: Container): string[] =>
+  Object.values(NetworkSettings.Networks).map(({ IPAddress }) => IPAddress);
+
+/**
+ * A program of the machine that listens on all addresses: those of the containers' networks, and those that a container reaches only through its
+ * gateway, as the internet.
+ */
+async function listenOutside(containers: readonly Container[]): Promise<{ targets: Target[]; close: () => void }> {
+  const machine = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => machine.listen(0, "0.0.0.0", resolve));
+  const { port } = machine.address() as AddressInfo;
+  const hosts = Object.values(networkInterfaces())
+    .flatMap((each = []) => each)
+    .flatMap(({ address, family }) => (family === "IPv4" && !address.startsWith("127.") ? [address] : []))
+    .concat(containers.flatMap((each) => addresses(each).map((address) => address.replace(/\d+$/, "1"))));
+  const targets = [...new Set(hosts)].map((host) => ({ name: "the machine", host, port }));
+  return { targets, close: () => machine.close() };
+}
+
 /** Tries every port of every container from every other one, and a port of the machine. Returns the number of attempts. */
 export async function checkConnections(cluster: ComposeCluster): Promise<number> {
   const containers = await cluster.containers();
   assert.deepEqual([...new Set(containers.map(({ service }) => service))].sort(), Object.keys(ports).sort());
-  const addresses = ({ NetworkSettings }: Container) =>
-    Object.values(NetworkSettings.Networks).map(({ IPAddress }) => IPAddress);
   const found = new Set<string>();
   let attempts = 0;
-  const machine = createServer((socket) => socket.destroy());
-  await new Promise<void>((resolve) => machine.listen(0, "0.0.0.0", resolve));
-  const { port } = machine.address() as AddressInfo;
-  // Also those that a container reaches only through its gateway, as the internet.
-  const outside = Object.values(networkInterfaces())
-    .flatMap((each = []) => each)
-    .flatMap(({ address, family }) => (family === "IPv4" && !address.startsWith("127.") ? [address] : []))
-    .concat(containers.flatMap((each) => addresses(each).map((address) => address.replace(/\d+$/, "1"))))
-    .map((host) => ({ name: "the machine", host, port }));
+  const outside = await listenOutside(containers);
   try {
     const results = await Promise.allSettled(
       containers.map(async (from) => {
@@ -120,8 +129,8 @@ export async function checkConnections(cluster: ComposeCluster): Promise<number>
               ),
         );
         for (const { name } of await reachedWhileRunning(cluster, from, others)) found.add(`${from.service} → ${name}`);
-        attempts += others.length + outside.length;
-        const ways = await reachedWhileRunning(cluster, from, outside);
+        attempts += others.length + outside.targets.length;
+        const ways = await reachedWhileRunning(cluster, from, outside.targets);
         const there = ways.map(({ host }) => host).join(", ");
         assert.equal(ways.length === 0, isolated.has(from.service), `${from.Name} reaches the machine at: ${there}`);
       }),
@@ -129,10 +138,35 @@ export async function checkConnections(cluster: ComposeCluster): Promise<number>
     const failures = results.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
     assert.deepEqual(failures, []);
   } finally {
-    machine.close();
+    outside.close();
   }
   assert.deepEqual([...found].sort(), connections.toSorted());
   return attempts;
+}
+
+/** With infra/docker/web.yml the tool-runner has the internet, and no command does: without bubblewrap, commands are refused. */
+export async function checkInternet(cluster: ComposeCluster): Promise<void> {
+  const hasRun = async (name: string): Promise<boolean> => {
+    const response = await ask(cluster, `tool: exec {"command":"touch ${name}"}\nthen\nsay: done`);
+    assert.equal(response.status, 200, await response.text());
+    const [runner] = await cluster.containers("tool-runner");
+    assert.ok(runner !== undefined);
+    return (await cluster.exec(runner, "sh", "-c", `test -e /workspace/${name} && echo yes || echo no`)) === "yes";
+  };
+  assert.equal(await hasRun("without-internet"), true);
+  await cluster.up([], ["infra/docker/web.yml"]);
+  const containers = await cluster.containers();
+  const outside = await listenOutside(containers);
+  try {
+    for (const from of containers) {
+      if (from.service !== "tool-runner" && !isolated.has(from.service)) continue;
+      const ways = await reachedWhileRunning(cluster, from, outside.targets);
+      assert.equal(ways.length > 0, from.service === "tool-runner", from.Name);
+    }
+  } finally {
+    outside.close();
+  }
+  assert.equal(await hasRun("with-internet"), false);
 }
 
 const identity =
@@ -163,19 +197,19 @@ export async function checkContainers(cluster: ComposeCluster): Promise<void> {
   }
 }
 
+function ask({ url, token }: Pick<ComposeCluster, "url" | "token">, content: string): Promise<Response> {
+  return fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "parley", messages: [{ role: "user", content }] }),
+  });
+}
+
 /** The published port answers on loopback and nowhere else. */
 export async function checkEntrance(cluster: ComposeCluster): Promise<void> {
-  const ask = (url: string, token: string) =>
-    fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "parley", messages: [{ role: "user", content: "say: it works" }] }),
-    });
-  const answer = (await (await ask(cluster.url, cluster.token)).json()) as {
-    choices?: { message: { content: string } }[];
-  };
-  assert.equal(answer.choices?.[0]?.message.content, "it works", JSON.stringify(answer));
-  assert.equal((await ask(cluster.url, "wrong")).status, 401);
+  const answer = await (await ask(cluster, "say: it works")).text();
+  assert.match(answer, /"content":"it works"/);
+  assert.equal((await ask({ ...cluster, token: "wrong" }, "say: no")).status, 401);
   const published = (await cluster.containers()).flatMap(({ HostConfig, service }) =>
     Object.values(HostConfig.PortBindings ?? {}).flatMap((each) => each.map(({ HostIp }) => `${service} ${HostIp}`)),
   );

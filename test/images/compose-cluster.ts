@@ -86,12 +86,14 @@ export async function startCompose(
     const read = ["docker-compose.yml", "compose.test.yml", ...files].flatMap((file) => ["--file", join(folder, file)]);
     return docker("compose", "--project-name", project, "--project-directory", folder, ...read, ...args);
   };
+  let running: readonly string[] = [];
   const cluster: ComposeCluster = {
     docker,
     url: `http://127.0.0.1:${port}`,
     token: /^PARLEY_TOKEN=(.+)$/m.exec(readFileSync(env, "utf8"))?.[1] ?? "",
     compose: (...args) => compose([], ...args),
     async up(more = [], files = []) {
+      running = files;
       await compose(files, "up", "--detach", "--wait", "--no-build", ...more);
     },
     async containers(service) {
@@ -105,7 +107,7 @@ export async function startCompose(
     exec: ({ Id }, ...command) => docker("exec", Id, ...command),
   };
   cleanup.add(async () => {
-    await cluster.compose("down", "--volumes", "--timeout", "5");
+    await compose(running, "down", "--volumes", "--timeout", "5");
   });
   try {
     await cluster.up();

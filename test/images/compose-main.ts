@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { Cleanup } from "@parley/testing";
 import { describeScene, runLoadScenes } from "../chaos/load/run.ts";
 import { chooseScenes } from "../chaos/load/scenes.ts";
-import { checkConnections, checkContainers, checkEntrance } from "./compose-checks.ts";
+import { checkConnections, checkContainers, checkEntrance, checkInternet } from "./compose-checks.ts";
 import { startCompose } from "./compose-cluster.ts";
 import { startContainerCluster } from "./container-target.ts";
 import { connectEngine } from "./engine.ts";
@@ -42,4 +42,6 @@ if (values.scenes) {
     `${(await cluster.containers()).length} containers: no root, capability, writable system or secret in an environment; limits`,
   );
   say(`${await checkConnections(cluster)} connections tried from inside: only the declared ones are possible`);
+  await checkInternet(cluster);
+  say("infra/docker/web.yml: the tool-runner has a way to the internet, and commands are refused");
 }
