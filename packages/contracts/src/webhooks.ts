@@ -6,16 +6,16 @@
  * `hmac_hex`: the hex HMAC-SHA256 with the secret as key, with or without `sha256=`. `hmac_base64`: a list of `v1,<base64>`.
  * `secret`: the secret itself. `bearer`: `Bearer <secret>`.
  */
-type WebhookProof = "hmac_hex" | "hmac_base64" | "secret" | "bearer";
+type WebhookAuthentication = "hmac_hex" | "hmac_base64" | "secret" | "bearer";
 
 export interface WebhookScheme {
   /** The name in texts for people. */
   title: string;
-  proof: WebhookProof;
-  /** The header with the proof. */
+  authentication: WebhookAuthentication;
+  /** The header that authenticates the delivery. */
   header: string;
   /** What an HMAC covers: the raw body, or `<id>.<timestamp>.<raw body>` with the first of `ids`. */
-  signs: "body" | "id_timestamp_body";
+  signedContent: "body" | "id_timestamp_body";
   /** The header with the Unix time in seconds that is signed. */
   timestampHeader?: string;
   /** Headers that may contain the delivery's id; the first one present is used. If none is present, the id is derived from the body. */
@@ -35,9 +35,9 @@ export type WebhookSigner = (typeof webhookSigners)[number];
 export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   parley: {
     title: "Parley",
-    proof: "hmac_hex",
+    authentication: "hmac_hex",
     header: "x-parley-signature",
-    signs: "id_timestamp_body",
+    signedContent: "id_timestamp_body",
     timestampHeader: "x-parley-timestamp",
     ids: ["x-parley-delivery"],
     setUp: [
@@ -47,9 +47,9 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   },
   simple: {
     title: "a plain HMAC of the body",
-    proof: "hmac_hex",
+    authentication: "hmac_hex",
     header: "x-webhook-signature",
-    signs: "body",
+    signedContent: "body",
     ids: ["x-webhook-id"],
     setUp: [
       "Send POST requests to <url>.",
@@ -58,9 +58,9 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   },
   github: {
     title: "GitHub",
-    proof: "hmac_hex",
+    authentication: "hmac_hex",
     header: "x-hub-signature-256",
-    signs: "body",
+    signedContent: "body",
     ids: ["x-github-delivery"],
     uniqueBodies: true,
     setUp: [
@@ -71,9 +71,9 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   },
   gitlab: {
     title: "GitLab",
-    proof: "secret",
+    authentication: "secret",
     header: "x-gitlab-token",
-    signs: "body",
+    signedContent: "body",
     ids: ["idempotency-key", "x-gitlab-event-uuid"],
     setUp: [
       "Open *Settings > Webhooks > Add new webhook* of the project or group.",
@@ -83,9 +83,9 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   },
   sentry: {
     title: "Sentry",
-    proof: "hmac_hex",
+    authentication: "hmac_hex",
     header: "sentry-hook-signature",
-    signs: "body",
+    signedContent: "body",
     ids: ["request-id"],
     uniqueBodies: true,
     setUp: [
@@ -96,9 +96,9 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   },
   alertmanager: {
     title: "Alertmanager",
-    proof: "bearer",
+    authentication: "bearer",
     header: "authorization",
-    signs: "body",
+    signedContent: "body",
     ids: [],
     setUp: [
       "Add a receiver to alertmanager.yml: `webhook_configs: [{ url: <url>, send_resolved: true, http_config: { authorization: { credentials: <secret> } } }]`.",
@@ -107,9 +107,9 @@ export const webhookSchemes: Readonly<Record<WebhookSigner, WebhookScheme>> = {
   },
   standard: {
     title: "Standard Webhooks",
-    proof: "hmac_base64",
+    authentication: "hmac_base64",
     header: "webhook-signature",
-    signs: "id_timestamp_body",
+    signedContent: "id_timestamp_body",
     timestampHeader: "webhook-timestamp",
     ids: ["webhook-id"],
     setUp: ["Add an endpoint with the address <url> at the sender.", "Use <secret> as signing secret."],

@@ -3,9 +3,9 @@ import { createHmac } from "node:crypto";
 
 /** The part of a sender's scheme that signing needs. */
 interface SigningScheme {
-  proof: "hmac_hex" | "hmac_base64" | "secret" | "bearer";
+  authentication: "hmac_hex" | "hmac_base64" | "secret" | "bearer";
   header: string;
-  signs: "body" | "id_timestamp_body";
+  signedContent: "body" | "id_timestamp_body";
   timestampHeader?: string;
   ids: readonly string[];
 }
@@ -25,18 +25,18 @@ export function signWebhook(
 ): Record<string, string> {
   const [idHeader] = scheme.ids;
   const timestamp = String(Math.floor(atMs / 1_000));
-  const signed = scheme.signs === "body" ? body : `${id}.${timestamp}.${body}`;
+  const signed = scheme.signedContent === "body" ? body : `${id}.${timestamp}.${body}`;
   return {
     ...(idHeader === undefined ? {} : { [idHeader]: id }),
     ...(scheme.timestampHeader === undefined ? {} : { [scheme.timestampHeader]: timestamp }),
-    [scheme.header]: proofOf(scheme.proof, secret, signed),
+    [scheme.header]: headerValue(scheme.authentication, secret, signed),
   };
 }
 
-function proofOf(proof: SigningScheme["proof"], secret: string, signed: string): string {
-  if (proof === "secret") return secret;
-  if (proof === "bearer") return `Bearer ${secret}`;
-  if (proof === "hmac_hex") return `sha256=${createHmac("sha256", secret).update(signed).digest("hex")}`;
+function headerValue(authentication: SigningScheme["authentication"], secret: string, signed: string): string {
+  if (authentication === "secret") return secret;
+  if (authentication === "bearer") return `Bearer ${secret}`;
+  if (authentication === "hmac_hex") return `sha256=${createHmac("sha256", secret).update(signed).digest("hex")}`;
   const key = secret.startsWith("whsec_") ? Buffer.from(secret.slice("whsec_".length), "base64") : Buffer.from(secret);
   return `v1,${createHmac("sha256", key).update(signed).digest("base64")}`;
 }

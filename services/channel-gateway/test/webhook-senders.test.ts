@@ -99,7 +99,7 @@ test("verifies what Parley signs for every sender, and nothing else", () => {
       const headers = signWebhook(webhookSchemes[signer], secret, { id: "test-1", body, atMs: nowMs });
       assert.equal(verify(signer, body, headers).genuine, true);
       assert.equal(verify(signer, body, headers, `${secret}x`).genuine, false);
-      const isHmac = webhookSchemes[signer].proof.startsWith("hmac");
+      const isHmac = webhookSchemes[signer].authentication.startsWith("hmac");
       if (isHmac && other !== body) assert.equal(verify(signer, other, headers).genuine, false);
     }),
   );

@@ -467,7 +467,7 @@ describe("CPU limits of a command", () => {
   }
 
   test("are reported as not enforced without control groups", () => {
-    const held = { counted: false, cpus: false, walled: true };
+    const held = { counted: false, cpus: false, sandboxed: true };
     assert.match(
       describeLimits({ ...limits, maxCpus: 2, maxCpuSeconds: 1 }, held),
       /cpu: max_cpus is not enforced here, rlimit per process;/,

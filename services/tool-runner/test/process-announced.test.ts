@@ -9,7 +9,7 @@ import { callToken, store, toolAlive, toolCancel, type QueuedMessage } from "@pa
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
 import { defaultExecLimits } from "../src/sandbox/limits.ts";
-import { announcement } from "../src/processes/exit-notice.ts";
+import { formatExitNotice } from "../src/processes/exit-notice.ts";
 import { TextRingBuffer } from "../src/processes/ring-buffer.ts";
 import { checkReplicas, type Seen } from "../src/processes/replica-monitor.ts";
 import { kill, launch } from "./support/launch.ts";
@@ -213,7 +213,7 @@ test("property: keeps the notice short and well-formed, with the end of the outp
       const output = new TextRingBuffer(1_000);
       const printed = lines.join("\n");
       output.push(Buffer.from(printed));
-      const text = announcement({ id: "1@x", command, output, end: report }, around);
+      const text = formatExitNotice({ id: "1@x", command, output, end: report }, around);
       assert.ok(text.length < 5_000 && text.isWellFormed());
       assert.ok(text.includes(printed.toWellFormed().slice(-1)));
       assert.match(text, /exit code 0/);

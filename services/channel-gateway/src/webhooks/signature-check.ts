@@ -32,10 +32,10 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
   // With a signing token GitLab signs like Standard Webhooks.
   const isSigned = signer === "gitlab" && delivery.header(webhookSchemes.standard.header) !== undefined;
   const scheme = webhookSchemes[isSigned ? "standard" : signer];
-  const proof = delivery.header(scheme.header);
-  if (scheme.signs === "body") {
-    if (proof === undefined) return { genuine: false, reason: `${displayName(scheme.header)} is required` };
-    if (!isProof(scheme, secret, proof, [delivery.rawBody])) return wrongSignature;
+  const given = delivery.header(scheme.header);
+  if (scheme.signedContent === "body") {
+    if (given === undefined) return { genuine: false, reason: `${displayName(scheme.header)} is required` };
+    if (!isAuthentic(scheme, secret, given, [delivery.rawBody])) return wrongSignature;
     return {
       genuine: true,
       deliveryId: deliveryId(signer, scheme, delivery, nowMs),
@@ -44,7 +44,7 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
   }
   const id = idOf(scheme, delivery);
   const timestamp = delivery.header(scheme.timestampHeader ?? "");
-  if (id === undefined || timestamp === undefined || proof === undefined) {
+  if (id === undefined || timestamp === undefined || given === undefined) {
     const names = [...scheme.ids, scheme.timestampHeader ?? "", scheme.header].map(displayName);
     return { genuine: false, reason: `${names.slice(0, -1).join(", ")} and ${names.at(-1)} are required` };
   }
@@ -54,7 +54,7 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
   // With a full stop in the id, one signature would fit two deliveries.
   if (id.includes("."))
     return { genuine: false, reason: `${displayName(scheme.ids[0] ?? "")} must contain no full stop` };
-  if (!isProof(scheme, secret, proof, [`${id}.${timestamp}.`, delivery.rawBody])) return wrongSignature;
+  if (!isAuthentic(scheme, secret, given, [`${id}.${timestamp}.`, delivery.rawBody])) return wrongSignature;
   if (!isFresh(timestamp, nowMs)) return staleTimestamp;
   return { genuine: true, deliveryId: id === "" ? bodyId(delivery, timestamp) : limited(id) };
 }
@@ -65,8 +65,13 @@ const staleTimestamp: SignatureCheck = {
   reason: `the timestamp differs from the current time by more than ${replayWindowMs / 60_000} minutes`,
 };
 
-function isProof({ proof }: WebhookScheme, secret: string, given: string, signed: (string | Buffer)[]): boolean {
-  switch (proof) {
+function isAuthentic(
+  { authentication }: WebhookScheme,
+  secret: string,
+  given: string,
+  signed: (string | Buffer)[],
+): boolean {
+  switch (authentication) {
     case "secret":
       return sameDigest(sha256(given), sha256(secret));
     case "bearer":

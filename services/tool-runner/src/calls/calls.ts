@@ -148,7 +148,7 @@ export class Calls {
     const toolClass = this.#classOf(request);
     if (toolClass === "pure") return runCall(this.#deps, call);
     const deadline = performance.now() + request.timeoutMs;
-    const patience = performance.now() + times.patienceMs;
+    const waitUntilMs = performance.now() + times.patienceMs;
     for (;;) {
       faultPoint("tool.before_claim");
       const claim = await this.#claim(call);
@@ -158,7 +158,7 @@ export class Calls {
       if (next.act === "answer") return answerOf(claim.step);
       // The previous instance's claim secret is lost, so only the leader can settle the step.
       if (next.act === "interrupted") throw new WireError("CONFLICT", interrupted(request.tool));
-      if (next.thenRun && performance.now() >= patience) return runCall(this.#deps, call);
+      if (next.thenRun && performance.now() >= waitUntilMs) return runCall(this.#deps, call);
       if (call.stop === "drain") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
       if (performance.now() >= deadline) {
         throw new WireError("TIMEOUT", `another tool-runner (${claim.step.runner ?? "?"}) has not settled this call`);

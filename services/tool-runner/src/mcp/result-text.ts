@@ -3,7 +3,7 @@ import type { CallToolResult, ContentBlock, ReadResourceResult } from "@modelcon
 import { attachmentName, sizeText, type Attachment } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import { ContentRejectedError, type AttachmentStore } from "../tool/attachments.ts";
-import { callText, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, type ToolOutput } from "../tool/tool.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
 
 /** Maximum number of attachments per result; further content is only named. */
@@ -92,7 +92,7 @@ export async function blockText(server: string, block: ContentBlock, kept: Resul
   if (block.type === "resource_link") {
     const about = [block.mimeType, block.description].filter((part) => part !== undefined).join("; ");
     const named = about === "" ? block.name : `${block.name} (${about})`;
-    return `[resource ${named}: read it with ${callText("mcp_read", { server, uri: block.uri })}]`;
+    return `[resource ${named}: read it with ${formatCall("mcp_read", { server, uri: block.uri })}]`;
   }
   const [, subtype = "bin"] = block.mimeType.split("/");
   const name = attachmentName(`${block.type}.${subtype.replaceAll(/[^a-z0-9]/gi, "").slice(0, 10)}`, block.type);

@@ -31,7 +31,7 @@ export function createProcessApi(
   bus: Bus,
   replica: string,
   local: Local,
-  ledger: Pick<ProcessStoreSync, "told">,
+  storeSync: Pick<ProcessStoreSync, "markReported">,
 ): BackgroundProcessApi {
   const askOwner = async (owner: string, question: ProcessQuestion, signal: AbortSignal) => {
     if (owner === replica) return queryLocal(question, local, signal);
@@ -43,7 +43,7 @@ export function createProcessApi(
       const others = await bus.gather(toolProcesses, viewer, gatherMs);
       const elsewhere = others.filter((answer) => answer.replica !== replica).flatMap((answer) => answer.processes);
       const lines = [...linesHere(viewer, local.processes), ...elsewhere];
-      await ledger.told(
+      await storeSync.markReported(
         { grant },
         lines.filter(({ ended }) => ended !== null).map(({ id }) => id),
       );
@@ -55,7 +55,7 @@ export function createProcessApi(
       try {
         const { content, isError, ended } = await askOwner(owner, question, signal);
         // The model does not see the result of an aborted call.
-        if (ended === true && !signal.aborted) await ledger.told({ grant }, [question.id]);
+        if (ended === true && !signal.aborted) await storeSync.markReported({ grant }, [question.id]);
         return { content, isError };
       } catch (error) {
         if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
@@ -69,12 +69,12 @@ export function createProcessApi(
 
 /** Serves requests of other replicas. */
 export function serveProcesses(bus: Bus, replica: string, local: Local): Served[] {
-  const patient = new AbortController();
+  const closing = new AbortController();
   const served = [
-    bus.serve(toolProcess, (question) => queryLocal(question, local, patient.signal), { replica }),
+    bus.serve(toolProcess, (question) => queryLocal(question, local, closing.signal), { replica }),
     bus.serve(toolProcesses, async (viewer) => ({ replica, processes: linesHere(viewer, local.processes) })),
   ];
-  return [...served, { close: () => patient.abort() }];
+  return [...served, { close: () => closing.abort() }];
 }
 
 /** Ends a session's background processes here when a person sends `/stop all`. The gateway has no other control over commands. */
@@ -82,18 +82,18 @@ export function serveStop(
   bus: Bus,
   replica: string,
   processes: Processes,
-  ledger: Pick<ProcessStoreSync, "told">,
+  storeSync: Pick<ProcessStoreSync, "markReported">,
 ): Served {
   const stop = async (sessionId: string) => {
     const running = processes.ofSession(sessionId).filter(({ end }) => end === undefined);
-    const patience = AbortSignal.timeout(goneMs);
+    const timeout = AbortSignal.timeout(goneMs);
     const ids = running.map(({ id }) => id);
     const ends = running.map(async (entry) => {
       entry.started.signal("SIGKILL");
-      await processes.end(entry, goneMs, patience);
+      await processes.end(entry, goneMs, timeout);
     });
     // In parallel: an unavailable store keeps no command alive, and the exits are not announced while a call waits for them.
-    await Promise.all([ledger.told("own", ids), ...ends]);
+    await Promise.all([storeSync.markReported("own", ids), ...ends]);
     return {};
   };
   return bus.serve(toolStop, ({ sessionId }) => stop(sessionId), { replica });

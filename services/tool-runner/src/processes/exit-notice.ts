@@ -1,6 +1,6 @@
 // Formats the exit notice: what a session receives when a background process ends that no call was waiting for. Pure.
 import type { CommandResult } from "../sandbox/executor.ts";
-import { callText } from "../tool/tool.ts";
+import { formatCall } from "../tool/tool.ts";
 import { statusLines, type ExecConditions } from "../sandbox/format-result.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
 import type { TextRingBuffer } from "./ring-buffer.ts";
@@ -19,7 +19,7 @@ export interface Ended {
 }
 
 /** The notice for the model: what ended and how, the last output, and how to read the rest. */
-export function announcement({ id, command, output, end }: Ended, conditions: ExecConditions): string {
+export function formatExitNotice({ id, command, output, end }: Ended, conditions: ExecConditions): string {
   const name = JSON.stringify(command.slice(0, commandCharacters).toWellFormed());
   return [
     `Background process ended: ${name} (${id}).`,
@@ -34,6 +34,6 @@ function lastOutput(id: string, output: Ended["output"]): string[] {
   const { text } = output.read(Math.max(0, output.end - shownCharacters), shownCharacters);
   const shown = text.replace(/\n$/, "").split("\n").slice(-shownLines).join("\n");
   const more =
-    shown.length + 1 < output.end ? [`[All stored output: ${callText("process", { action: "log", id })}]`] : [];
+    shown.length + 1 < output.end ? [`[All stored output: ${formatCall("process", { action: "log", id })}]`] : [];
   return [wrapUntrusted("the last output of the command", shown), ...more];
 }

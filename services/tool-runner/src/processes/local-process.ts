@@ -1,7 +1,7 @@
 // Reads, signals and writes to background processes of this replica, and formats the results for the model.
 import type { ProcessLine, ProcessQuestion } from "@parley/contracts";
 import type { ExecLimits } from "../sandbox/limits.ts";
-import { callText, failure, success, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, failure, success, type ToolOutput } from "../tool/tool.ts";
 import { statusLines } from "../sandbox/format-result.ts";
 import type { BackgroundProcess, Processes, ProcessViewer } from "./processes.ts";
 
@@ -45,7 +45,7 @@ export function linesHere(viewer: ProcessViewer, processes: Processes): ProcessL
 }
 
 export function noSuchProcess(id: string): string {
-  return `No process "${id.slice(0, 100)}" in this session; it may have ended with its tool-runner. List processes with: ${callText("process", { action: "list" })}`;
+  return `No process "${id.slice(0, 100)}" in this session; it may have ended with its tool-runner. List processes with: ${formatCall("process", { action: "list" })}`;
 }
 
 function poll(entry: BackgroundProcess, limit: number, local: Local): ProcessAnswer {
@@ -57,7 +57,7 @@ function poll(entry: BackgroundProcess, limit: number, local: Local): ProcessAns
   lines.push(text === "" ? "(no new output)" : text.replace(/\n$/, ""));
   if (to < entry.output.end) {
     lines.push(
-      `[${entry.output.end - to} more characters. Read on with: ${callText("process", { action: "poll", id: entry.id })}]`,
+      `[${entry.output.end - to} more characters. Read on with: ${formatCall("process", { action: "poll", id: entry.id })}]`,
     );
   }
   return withState(entry, local, lines);
@@ -69,7 +69,7 @@ function log(entry: BackgroundProcess, question: ProcessQuestion, local: Local):
   const lines = [text === "" ? "(no output)" : text.replace(/\n$/, "")];
   const rest =
     to < output.end
-      ? ` Read on with: ${callText("process", { action: "log", id: entry.id, offset: to, limit: question.limit })}`
+      ? ` Read on with: ${formatCall("process", { action: "log", id: entry.id, offset: to, limit: question.limit })}`
       : "";
   lines.push(`[Characters ${from} to ${to} of ${output.end}; stored from ${output.start}.${rest}]`);
   return withState(entry, local, lines);
@@ -100,7 +100,7 @@ async function sendSignal(
   if (!entry.started.signal(name)) return running(failure(`${entry.id} could not be signalled: it is ending.`));
   await local.processes.end(entry, afterSignalMs, signal);
   if (entry.end !== undefined) return withState(entry, local, [`${name} was sent.`]);
-  const next = callText("process", { action: "poll", id: entry.id, wait_seconds: 5 });
+  const next = formatCall("process", { action: "poll", id: entry.id, wait_seconds: 5 });
   return running(success(`${name} was sent to ${entry.id}. Check its state with: ${next}`));
 }
 

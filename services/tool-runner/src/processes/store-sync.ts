@@ -6,7 +6,7 @@ import type { Bus } from "@parley/bus";
 import { store, WireError } from "@parley/contracts";
 import { abortable } from "@parley/kit";
 import type { Logger } from "@parley/chassis";
-import { announcement } from "./exit-notice.ts";
+import { formatExitNotice } from "./exit-notice.ts";
 import type { BackgroundProcess, ProcessLedger } from "./processes.ts";
 import type { ExecLimits } from "../sandbox/limits.ts";
 
@@ -31,7 +31,7 @@ const watchedMs = 3_000;
 
 export interface ProcessStoreSync extends ProcessLedger {
   /** Marks exits as reported: a call has shown them to the model, or nobody needs those of this runner (`own`). Never throws: at worst an exit is reported twice. */
-  told(by: { grant: string } | "own", ids: readonly string[]): Promise<void>;
+  markReported(by: { grant: string } | "own", ids: readonly string[]): Promise<void>;
   /** Sends pending reports for at most `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
@@ -74,7 +74,7 @@ export function createStoreSync({ bus, log, runner, key, limits, isolation }: St
     kept.delete(entry.id);
     const { id, end, timeoutSeconds } = entry;
     if (known !== true || end === undefined) return;
-    const text = announcement({ ...entry, end }, { timeoutSeconds, limits, isolation });
+    const text = formatExitNotice({ ...entry, end }, { timeoutSeconds, limits, isolation });
     await insist(id, () => bus.request(store.processEnd, { id, key, text }, { signal }));
   };
 
@@ -88,7 +88,7 @@ export function createStoreSync({ bus, log, runner, key, limits, isolation }: St
       await abortable(work, AbortSignal.timeout(patienceMs)).catch(() => undefined);
     },
     ended: (entry, watched) => void remember(announce(entry, watched)),
-    told: async (by, ids) => {
+    markReported: async (by, ids) => {
       if (ids.length === 0) return;
       const input = { by: by === "own" ? { key } : by, ids: [...ids] };
       const tell = bus.request(store.processTold, input, { timeoutMs: patienceMs });

@@ -102,9 +102,9 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   const probe = wanted
     ? await probeBubblewrap({ ...sandbox, directory: sandboxRoot, env: environment(sandboxRoot) })
     : { works: false as const, reason: "not requested" };
-  const surroundings = { probe, gvisor: await onGvisor(), internet: options.internet === true };
-  const chosen = chooseIsolation(options.setting, surroundings, options.minimum);
-  const { isolation, egress, problem } = await openWayOut(chosen, options.egress, sandbox);
+  const host = { probe, gvisor: await onGvisor(), internet: options.internet === true };
+  const chosen = chooseIsolation(options.setting, host, options.minimum);
+  const { isolation, egress, problem } = await openWorkingEgress(chosen, options.egress, sandbox);
   if (options.setting === "bubblewrap" && isolation.kind === "refused") {
     throw new ConfigError(`tools.exec.isolation is "bubblewrap", but bubblewrap cannot be used: ${isolation.reason}`);
   }
@@ -116,10 +116,10 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
     limitedBy: describeLimits(options.limits, {
       counted: groups !== undefined,
       cpus: groups?.cpu === true,
-      walled: isolation.kind === "bubblewrap",
+      sandboxed: isolation.kind === "bubblewrap",
     }),
     mountPaths: isolation.kind === "bubblewrap" ? [...(options.mounts?.keys() ?? [])].map(mountPath) : [],
-    start: (command) => begin(command, { ...options, isolation, groups, sandbox, wayOut: egress }),
+    start: (command) => begin(command, { ...options, isolation, groups, sandbox, openCommandEgress: egress }),
     confine: ({ folder, directory }, program) => {
       if (isolation.kind !== "bubblewrap") return undefined;
       const shown = { workspace: folder, readOnly: true, directory, env: {} };
@@ -132,8 +132,11 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
 
 type SandboxOptions = Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
 
-/** Only a sandbox with its own network can enforce a list of hosts. */
-async function openWayOut(
+/**
+ * Opens the egress proxy if hosts are allowed, and checks that a sandboxed command reaches it. Only a sandbox with its own network can
+ * enforce a list of hosts. `problem`: why it cannot be enforced.
+ */
+async function openWorkingEgress(
   isolation: Isolation,
   options: EgressOptions | undefined,
   sandbox: SandboxOptions,
@@ -142,17 +145,17 @@ async function openWayOut(
   if (isolation.kind === "off" || isolation.kind === "refused") return { isolation };
   if (isolation.kind !== "bubblewrap") return { isolation, problem: notHeld(isolation.kind) };
   const egress = await openEgress(options, sandbox.etc);
-  const wayOut = await egress("trial");
+  const trialEgress = await egress("trial");
   try {
     const env = { ...environment(sandboxRoot), ...egressEnvironment() };
     const probe = await probeBubblewrap(
-      { ...sandbox, directory: sandboxRoot, env, binds: wayOut.binds },
+      { ...sandbox, directory: sandboxRoot, env, binds: trialEgress.binds },
       { argv: egressArguments(), trial: egressTrial },
     );
     if (!probe.works)
       return { isolation, problem: `the egress proxy cannot be reached from the sandbox (${probe.reason})` };
   } finally {
-    await wayOut.close();
+    await trialEgress.close();
   }
   const { hosts, privateHosts } = options.settings;
   return { isolation: { ...isolation, hosts: hosts.length + privateHosts.length }, egress };
@@ -163,29 +166,29 @@ function notHeld(kind: string): string {
 }
 
 interface ExecContext extends ExecutorOptions {
-  wayOut: Egress | undefined;
+  openCommandEgress: Egress | undefined;
   isolation: Isolation;
   groups: ControlGroups | undefined;
   sandbox: SandboxOptions;
 }
 
-async function begin(command: Command, ground: ExecContext): Promise<StartedCommand> {
-  const { limits, isolation } = ground;
+async function begin(command: Command, context: ExecContext): Promise<StartedCommand> {
+  const { limits, isolation } = context;
   const { workspace } = command;
   const id = randomUUID();
   // Released when the command cannot be started, and otherwise after its end.
   await using acquired = new AsyncDisposableStack();
   const output = new CommandOutput(workspace, command.callName, limits);
   acquired.defer(() => output.close());
-  const group = await ground.groups?.create(id, limits);
+  const group = await context.groups?.create(id, limits);
   acquired.defer(() => group?.remove());
   const directory = acquired.use(await openDirectory(command.place));
-  const wayOut = await ground.wayOut?.(command.callName);
-  acquired.defer(() => wayOut?.close());
+  const commandEgress = await context.openCommandEgress?.(command.callName);
+  acquired.defer(() => commandEgress?.close());
   acquired.defer(await workspace.quota.watch((reason) => running.stop(reason)));
-  const walled = isolation.kind === "bubblewrap";
+  const sandboxed = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
-  const secrets: ToolSecrets = (command.isOwners ? ground.secrets : undefined) ?? new Map();
+  const secrets: ToolSecrets = (command.isOwners ? context.secrets : undefined) ?? new Map();
   const mask = new SecretMask(secrets);
   const show = (chunk: Buffer) => {
     if (chunk.length === 0) return undefined;
@@ -193,28 +196,28 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
     return output.push(chunk);
   };
   const shell = findShell();
-  const argv = [shell, "-c", limitScript(limits, walled), shell, command.command];
-  const sandbox = walled
+  const argv = [shell, "-c", limitScript(limits, sandboxed), shell, command.command];
+  const sandbox = sandboxed
     ? bubblewrapArguments({
-        ...ground.sandbox,
+        ...context.sandbox,
         workspace: workspace.root,
         disableUserNamespaces: isolation.disableUserNamespaces,
         directory: inside,
-        env: { ...environment(sandboxRoot), ...(wayOut === undefined ? {} : egressEnvironment()) },
-        binds: [...(command.isOwners ? mountArguments(ground.mounts) : []), ...(wayOut?.binds ?? [])],
+        env: { ...environment(sandboxRoot), ...(commandEgress === undefined ? {} : egressEnvironment()) },
+        binds: [...(command.isOwners ? mountArguments(context.mounts) : []), ...(commandEgress?.binds ?? [])],
         inherited: [...secrets.keys()],
       })
     : [];
-  const before = wayOut === undefined ? [] : egressArguments();
+  const before = commandEgress === undefined ? [] : egressArguments();
   const running = startCommand({
     argv: [...sandbox, ...before, ...argv],
     // The first process in the sandbox keeps its variables, where the command can read them: no path of the machine.
-    cwd: walled ? "/" : inDirectory(directory, "."),
-    env: { ...environment(walled ? sandboxRoot : workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
+    cwd: sandboxed ? "/" : inDirectory(directory, "."),
+    env: { ...environment(sandboxed ? sandboxRoot : workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
     limits,
     interactive: command.interactive,
     group,
-    walled,
+    sandboxed,
     mark: `PARLEY_CALL=${id}`,
     onOutput: (chunk) => show(mask.push(chunk)),
   });
@@ -224,7 +227,7 @@ async function begin(command: Command, ground: ExecContext): Promise<StartedComm
     const end = await running.ended;
     await show(mask.end());
     const limitsReached = (await group?.limitsReached()) ?? { memory: false, processes: false };
-    const refusedHosts = [...(wayOut?.refused ?? [])];
+    const refusedHosts = [...(commandEgress?.refused ?? [])];
     return {
       ...end,
       ...(await output.report()),

@@ -2,7 +2,7 @@
 import type { CommandResult } from "./executor.ts";
 import type { ExecLimits } from "./limits.ts";
 import type { StopReason } from "./run-command.ts";
-import { callText, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, type ToolOutput } from "../tool/tool.ts";
 
 export interface ExecConditions {
   /** Wall time limit of the command. */
@@ -55,7 +55,7 @@ function formatOutput(result: CommandResult): string {
   const where =
     saved === undefined
       ? "they could not be saved."
-      : `the first ${saved.bytes} bytes of the output are saved. Read on with: ${callText("read", { path: saved.path })}`;
+      : `the first ${saved.bytes} bytes of the output are saved. Read on with: ${formatCall("read", { path: saved.path })}`;
   const notice = `[… ${result.missingBytes} of ${result.totalBytes} bytes are omitted here; ${where}]`;
   return `${result.head.replace(/\n$/, "")}\n\n${notice}\n\n${result.tail.replace(/\n$/, "")}`;
 }

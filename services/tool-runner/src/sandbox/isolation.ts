@@ -37,7 +37,7 @@ const holds = {
 } as const satisfies Record<IsolationLevel, readonly IsolationLevel[]>;
 
 /** Properties of this machine that affect the choice. */
-interface Surroundings {
+interface HostFeatures {
   probe: ProbeResult;
   /** Whether its kernel is gVisor's. */
   gvisor: boolean;
@@ -48,12 +48,12 @@ interface Surroundings {
 /** Refuses commands when the isolation found is below `minimum`. */
 export function chooseIsolation(
   setting: IsolationSetting,
-  surroundings: Surroundings,
+  host: HostFeatures,
   minimum: IsolationLevel = "none",
 ): Isolation {
-  const found = find(setting, surroundings);
+  const found = find(setting, host);
   if (found.kind === "off" || found.kind === "refused") return found;
-  const held: readonly IsolationLevel[] = [...holds[found.kind], ...(surroundings.gvisor ? holds.gvisor : [])];
+  const held: readonly IsolationLevel[] = [...holds[found.kind], ...(host.gvisor ? holds.gvisor : [])];
   if (held.includes(minimum)) return found;
   const reason = `at least ${minimum} is required, and this tool-runner provides ${found.kind}`;
   return { kind: "refused", reason, advice: minimumAdvice };
@@ -81,7 +81,7 @@ export function missingIsolation(
   return { kind: "refused", reason, advice: profileAdvice };
 }
 
-function find(setting: IsolationSetting, { probe, gvisor, internet }: Surroundings): Isolation {
+function find(setting: IsolationSetting, { probe, gvisor, internet }: HostFeatures): Isolation {
   if (setting === "container")
     return { kind: gvisor ? "gvisor" : "container", ...(internet === true ? { internet } : {}) };
   if (setting === "off" || setting === "none") return { kind: setting };

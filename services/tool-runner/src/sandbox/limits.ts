@@ -40,11 +40,11 @@ export function defaultExecLimits(machineMemoryBytes: number): ExecLimits {
 
 /**
  * What enforces each limit, for people. `counted`: control groups count the whole command; `cpus`: they also limit its CPU;
- * `walled`: the command runs in bubblewrap.
+ * `sandboxed`: the command runs in bubblewrap.
  */
 export function describeLimits(
   limits: ExecLimits,
-  { counted, cpus, walled }: { counted: boolean; cpus: boolean; walled: boolean },
+  { counted, cpus, sandboxed }: { counted: boolean; cpus: boolean; sandboxed: boolean },
 ): string {
   const polled = "by polling";
   const cpu = [
@@ -53,7 +53,7 @@ export function describeLimits(
   ];
   const held = {
     memory: counted ? "cgroup" : `rlimit per process, ${polled}`,
-    processes: counted ? "cgroup" : walled ? `rlimit, ${polled}` : polled,
+    processes: counted ? "cgroup" : sandboxed ? `rlimit, ${polled}` : polled,
     cpu: cpu.length === 0 ? "none" : cpu.join(", "),
     "file size": "rlimit per process",
     time: "clock",

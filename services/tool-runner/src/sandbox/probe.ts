@@ -8,12 +8,12 @@ const probeTimeoutMs = 10_000;
 /** Error codes of a missing program: from Node, from the shell. */
 const notThere: ReadonlySet<unknown> = new Set(["ENOENT", 127]);
 
-/** Prints only `walled` when the sandbox works: no network device but lo, and a read-only system. */
+/** Prints only `sandboxed` when the sandbox works: no network device but lo, and a read-only system. */
 const trial = [
   "grep -v -e '|' -e ' lo:' /proc/net/dev && echo network",
   "(: > /usr/.parley-probe) 2>/dev/null && echo writable",
   "(: >> /proc/sys/kernel/core_pattern) 2>/dev/null && echo kernel",
-  "echo walled",
+  "echo sandboxed",
 ].join("\n");
 
 /** Arguments placed before the command inside the sandbox, and a shell line that prints what is wrong with them. */
@@ -31,7 +31,7 @@ export async function probeBubblewrap(
   for (const disableUserNamespaces of [true, false]) {
     const [program = "", ...sandbox] = bubblewrapArguments({ ...options, disableUserNamespaces });
     const outcome = await run(program, [...sandbox, ...before.argv, "/bin/sh", "-c", `${before.trial}\n${trial}`]);
-    if (outcome === "walled") return { works: true, bwrap: options.bwrap, disableUserNamespaces };
+    if (outcome === "sandboxed") return { works: true, bwrap: options.bwrap, disableUserNamespaces };
     reason = outcome;
   }
   return { works: false, reason };
@@ -42,12 +42,12 @@ export async function onGvisor(): Promise<boolean> {
   return isGvisor(await readFile("/proc/version", "utf8").catch(() => ""));
 }
 
-/** Resolves with `walled`, or with what is wrong. */
+/** Resolves with `sandboxed`, or with what is wrong. */
 function run(program: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     execFile(program, args, { timeout: probeTimeoutMs, killSignal: "SIGKILL", env: {} }, (error, stdout, stderr) => {
       const output = stdout.trim();
-      if (error === null && output === "walled") resolve("walled");
+      if (error === null && output === "sandboxed") resolve("sandboxed");
       else if (error !== null && notThere.has(Reflect.get(error, "code"))) resolve("bwrap is not installed");
       else if (error === null) resolve(`the sandbox is not sealed: ${output.replaceAll("\n", ", ")}`);
       else resolve(stderr.trim().split("\n")[0] || `bwrap ended with ${String(Reflect.get(error, "code"))}`);

@@ -31,7 +31,7 @@ export interface CommandSpec {
   interactive: boolean;
   group: ControlGroup | undefined;
   /** The sandbox ends all processes in it when its first process is killed. */
-  walled: boolean;
+  sandboxed: boolean;
   /** `NAME=value` in the environment of everything the command starts. */
   mark: string;
   /** Reading pauses until a returned promise has settled. It must not reject. */
@@ -103,9 +103,9 @@ export const parentDeathScript = [
 /** Starts the command. `ended` reports a failed start. */
 export function startCommand(spec: CommandSpec): RunningCommand {
   const startedAt = performance.now();
-  const inner = spec.walled ? spec.argv : ["/bin/sh", "-c", parentDeathScript, spec.mark, ...spec.argv];
+  const inner = spec.sandboxed ? spec.argv : ["/bin/sh", "-c", parentDeathScript, spec.mark, ...spec.argv];
   const stdio: StdioOptions = [spec.interactive ? "pipe" : "ignore", "pipe", "ignore"];
-  if (!spec.walled) stdio.push("pipe");
+  if (!spec.sandboxed) stdio.push("pipe");
   const joinFiles = spec.group?.joinFiles ?? [];
   const child = spawn("/bin/sh", ["-c", prelude, "sh", String(joinFiles.length), ...joinFiles, ...inner], {
     cwd: spec.cwd,
@@ -140,7 +140,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
       const { exitCode, signal } = await exited;
       // Processes that the command left in the background end with it.
       signalGroup(pid, "SIGKILL");
-      if (!spec.walled) killMarked(spec.mark);
+      if (!spec.sandboxed) killMarked(spec.mark);
       await Promise.race([output.closed, delay(lastOutputMs)]);
       return { exitCode, signal, stopReason: stopper.reason, durationMs: performance.now() - startedAt };
     } finally {
@@ -239,14 +239,14 @@ class Stopper {
   /** A sandboxed command has its own process group inside. Signalling bubblewrap's group would end the command immediately. */
   signal(signal: CommandSignal): boolean {
     if (signal === "SIGKILL") return this.#kill();
-    if (!this.#spec.walled) return signalGroup(this.#pid, signal);
+    if (!this.#spec.sandboxed) return signalGroup(this.#pid, signal);
     const [first] = childrenOf(this.#pid);
     return first !== undefined && signalGroup(first, signal);
   }
 
   #kill(): boolean {
     const found = signalGroup(this.#pid, "SIGKILL");
-    if (!this.#spec.walled) killMarked(this.#spec.mark);
+    if (!this.#spec.sandboxed) killMarked(this.#spec.mark);
     return found;
   }
 }

@@ -158,7 +158,7 @@ export function failure(content: string): ToolOutput {
 }
 
 /** Formats a call for a notice, so that the model can repeat it literally. */
-export function callText(tool: string, args: Record<string, unknown>): string {
+export function formatCall(tool: string, args: Record<string, unknown>): string {
   return `${tool}(${JSON.stringify(args)})`;
 }
 

@@ -3,7 +3,7 @@ import { attachmentName, Sha256Schema, sizeText, type Attachment } from "@parley
 import { z } from "zod";
 import { ContentRejectedError } from "../tool/attachments.ts";
 import { resolveDocument } from "./document-access.ts";
-import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { displayPath } from "../workspace/paths.ts";
 import { reserveSpace, replaceFile } from "../workspace/replace.ts";
@@ -40,7 +40,7 @@ export const attachTool = defineTool({
     const content = await handle.readFile();
     return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) => ({
       ...success(
-        `Attached "${attachment.name}", ${attachment.mediaType}, ${sizeText(attachment.bytes)}. Its id is ${attachment.sha256}. Send it with ${callText("message", { text: "…", attachments: [attachment.sha256] })}`,
+        `Attached "${attachment.name}", ${attachment.mediaType}, ${sizeText(attachment.bytes)}. Its id is ${attachment.sha256}. Send it with ${formatCall("message", { text: "…", attachments: [attachment.sha256] })}`,
       ),
       storedAttachments: [attachment],
     }));

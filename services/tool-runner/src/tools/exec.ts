@@ -9,7 +9,7 @@ import type { ExecLimits } from "../sandbox/limits.ts";
 import { keptCharacters, type BackgroundProcess, type Processes } from "../processes/processes.ts";
 import { TextRingBuffer } from "../processes/ring-buffer.ts";
 import {
-  callText,
+  formatCall,
   defineTool,
   failure,
   processScope,
@@ -66,7 +66,7 @@ export function execTool(options: ExecOptions): Tool {
   const { mountPaths } = options.executor;
   const longestWait = Math.max(longestWaitSeconds, times.timeoutSeconds);
   const longest = Math.max(longestWait, times.backgroundTimeoutSeconds);
-  const patience =
+  const backgroundNote =
     times.backgroundAfterSeconds === 0
       ? "The call waits until the command ends."
       : `A command still running after ${times.backgroundAfterSeconds} s moves to the background.`;
@@ -86,7 +86,7 @@ export function execTool(options: ExecOptions): Tool {
         ? []
         : [`In the owner's turns it can read, and not change, these folders: ${mountPaths.join(", ")}.`]),
       "Commands cannot see documents (MEMORY.md, memory/, skills/…).",
-      `The middle of long output is left out; all of it is saved to a file. ${patience}`,
+      `The middle of long output is left out; all of it is saved to a file. ${backgroundNote}`,
       "Set background for servers, watchers and commands that need input; the tool process controls them, and you are notified when they end. Processes started with & end with the command.",
     ].join(" "),
     args: z.strictObject({
@@ -196,7 +196,7 @@ export function execTool(options: ExecOptions): Tool {
         timeoutMs: timeoutSeconds * 1_000,
         mayLeave: () => processes.refusal(context.sessionId) === undefined,
       }).finally(hide);
-      if (ended === "goes on") return toBackground();
+      if (ended === "still_running") return toBackground();
       return withIsolation(
         formatCommandResult(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }),
       );
@@ -240,9 +240,11 @@ async function waitFor(started: StartedCommand, signal: AbortSignal, waiting: Wa
   const over = new AbortController();
   try {
     if (waiting.waitMs < waiting.timeoutMs) {
-      const patience = delay(waiting.waitMs, "goes on" as const, { signal: over.signal }).catch(() => started.ended);
-      const first = await Promise.race([started.ended, patience]);
-      if (first !== "goes on") return first;
+      const waitElapsed = delay(waiting.waitMs, "still_running" as const, { signal: over.signal }).catch(
+        () => started.ended,
+      );
+      const first = await Promise.race([started.ended, waitElapsed]);
+      if (first !== "still_running") return first;
       if (!signal.aborted && waiting.mayLeave()) return first;
     }
     return await started.ended;
@@ -259,7 +261,7 @@ function describeStart(process: BackgroundProcess, isolation: string): string {
   if (from > 0) lines.push(`[${from} earlier characters are not shown]`);
   if (text !== "") lines.push(text.replace(/\n$/, ""));
   lines.push(
-    `[Runs in the background as ${process.id} · isolation: ${isolation}. ${process.notify ? "You are notified when it ends. " : ""}See its further output with: ${callText("process", { action: "poll", id: process.id })}]`,
+    `[Runs in the background as ${process.id} · isolation: ${isolation}. ${process.notify ? "You are notified when it ends. " : ""}See its further output with: ${formatCall("process", { action: "poll", id: process.id })}]`,
   );
   return lines.join("\n");
 }

@@ -2,7 +2,7 @@
 // or delete the next one.
 import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
-import { callText, defineTool, failure, success, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, defineTool, failure, success, type ToolOutput } from "../tool/tool.ts";
 import { editText } from "./edit-file.ts";
 import { maxNotebookBytes } from "../text/notebook.ts";
 import type { CellChange, NotebookChange } from "../text/notebook-change.ts";
@@ -109,7 +109,7 @@ function answer(change: NotebookChange, { path, edit_mode: mode = "replace" }: A
       return leave(`"${name}" is nested too deeply to be changed by cell; it was not changed. Use edit.`);
     case "no_such_cell":
       return leave(
-        `Nothing was changed in "${name}". ${change.why} List its cells with: ${callText("read", { path })}`,
+        `Nothing was changed in "${name}". ${change.why} List its cells with: ${formatCall("read", { path })}`,
       );
     default:
       return change satisfies never;

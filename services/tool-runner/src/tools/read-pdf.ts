@@ -1,6 +1,6 @@
 // A PDF as `read` shows it: the document itself, if the model can see it, or the text of some of its pages.
 import { attachmentName, sizeText } from "@parley/contracts";
-import { callText, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { displayPath } from "../workspace/paths.ts";
 import { keepAs } from "./attach.ts";
 import { readPdfPages, type PageRange, type PdfReading } from "./read-pdf-pages.ts";
@@ -93,10 +93,10 @@ export function presentPages(
 }
 
 function pagesCall(path: string, from: number, to: number): string {
-  return callText("read", { path, pages: from === to ? `${from}` : `${from}-${to}` });
+  return formatCall("read", { path, pages: from === to ? `${from}` : `${from}-${to}` });
 }
 
 function otherWays(path: string, mayShow: boolean): string {
   const pictures = "Convert its pages to pictures with exec (e.g. pdftoppm), and read those.";
-  return mayShow ? `View the document itself with ${callText("read", { path })}. ${pictures}` : pictures;
+  return mayShow ? `View the document itself with ${formatCall("read", { path })}. ${pictures}` : pictures;
 }

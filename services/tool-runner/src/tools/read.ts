@@ -6,7 +6,7 @@ import { z } from "zod";
 import { resolveDocument, orErrorText, noSuchDocument, type DocumentAccess } from "./document-access.ts";
 import { isDocumentFolder } from "../documents/paths.ts";
 import { untrustedLinesOf } from "../documents/untrusted-lines.ts";
-import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { displayPath } from "../workspace/paths.ts";
 import { openFile } from "../workspace/places.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
@@ -188,11 +188,11 @@ function present(page: Page, args: PageArgs, size: number): ToolOutput {
   const from = Math.max(1, args.maxCharacters - 1_199);
   for (const line of page.cutLines) {
     notices.push(
-      `[Line ${line} is longer than a page and was cut. Read parts of it with ${callText("exec", { command: `sed -n ${line}p '${args.path.replaceAll("'", "'\\''")}' | cut -c ${from}-${from + partCharacters - 1}` })}.]`,
+      `[Line ${line} is longer than a page and was cut. Read parts of it with ${formatCall("exec", { command: `sed -n ${line}p '${args.path.replaceAll("'", "'\\''")}' | cut -c ${from}-${from + partCharacters - 1}` })}.]`,
     );
   }
   if (page.next !== undefined) {
-    const next = callText("read", {
+    const next = formatCall("read", {
       path: args.path,
       offset: page.next,
       ...(args.limit === undefined ? {} : { limit: args.limit }),

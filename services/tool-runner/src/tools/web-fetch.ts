@@ -1,7 +1,7 @@
 // The tool `web_fetch`: fetches one web page as text. `web/` decides which addresses are allowed.
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { callText, defineTool, failure, success, type Tool, type ToolOutput } from "../tool/tool.ts";
+import { formatCall, defineTool, failure, success, type Tool, type ToolOutput } from "../tool/tool.ts";
 import { binaryKind } from "../text/file-kind.ts";
 import { fetchPage, type WebAnswer } from "../web/fetch-page.ts";
 import type { Article } from "../web/extract-article.ts";
@@ -130,7 +130,7 @@ function present(
   const title = page.title === "" ? "" : `# ${page.title}\n\n`;
   const lines = [wrapUntrusted(page.url, `${offset === 0 ? title : ""}${piece === "" ? "(no text)" : piece}`)];
   if (end < text.length) {
-    const next = callText("web_fetch", { ...args, offset: end });
+    const next = formatCall("web_fetch", { ...args, offset: end });
     lines.push(`[Characters ${offset} to ${end} of ${text.length}. Read on with: ${next}]`);
   }
   if (page.cut) lines.push("[Truncated: the page exceeds the size limit; only its beginning was fetched.]");

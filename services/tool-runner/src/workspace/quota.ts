@@ -193,12 +193,12 @@ export class WorkspaceQuota {
 }
 
 function workspaceFull(usedBytes: number, maxBytes: number): string {
-  return `The workspace is full: it uses ${sizeText(usedBytes)} of ${sizeText(maxBytes)}. Nothing was written. ${wayOut} [workspace] max_bytes.`;
+  return `The workspace is full: it uses ${sizeText(usedBytes)} of ${sizeText(maxBytes)}. Nothing was written. ${freeSpaceAdvice} [workspace] max_bytes.`;
 }
 
 function diskFull(freeBytes: number, minFreeBytes: number): string {
-  return `The disk of the workspace has ${sizeText(freeBytes)} left, and ${sizeText(minFreeBytes)} must stay free. Nothing was written. ${wayOut} disk.`;
+  return `The disk of the workspace has ${sizeText(freeBytes)} left, and ${sizeText(minFreeBytes)} must stay free. Nothing was written. ${freeSpaceAdvice} disk.`;
 }
 
-const wayOut =
+const freeSpaceAdvice =
   "Delete files that are no longer needed (list the largest with exec: du -ah . | sort -h | tail), or ask the operator for a larger";

@@ -121,25 +121,25 @@ export class EventQueue {
   async #parse({ type, seq, data, interaction }: QueuedEvent): Promise<Parsed | null> {
     const { account, me, threads } = this.#deps;
     if (type.startsWith("THREAD_") || type.startsWith("CHANNEL_")) threads.learn(data);
-    const surroundings = async (place: unknown) => {
+    const eventContext = async (place: unknown) => {
       const eventId = `${this.#cursor.session?.id ?? ""}:${seq}`;
       const { data: known } = Place.safeParse(place);
       return { account, me, eventId, parentId: known === undefined ? null : await threads.parent(known) };
     };
     if (interaction !== undefined) {
       if (interaction.channel !== undefined) threads.learn(interaction.channel);
-      return parseInteraction(interaction, await surroundings(interaction));
+      return parseInteraction(interaction, await eventContext(interaction));
     }
     switch (type) {
       case "MESSAGE_CREATE":
-        return parseMessage(data, await surroundings(data));
+        return parseMessage(data, await eventContext(data));
       case "MESSAGE_UPDATE":
-        return parseEdit(data, await surroundings(data));
+        return parseEdit(data, await eventContext(data));
       case "MESSAGE_DELETE":
-        return parseDeletion(data, await surroundings(data));
+        return parseDeletion(data, await eventContext(data));
       case "MESSAGE_REACTION_ADD":
       case "MESSAGE_REACTION_REMOVE":
-        return parseReaction(data, type.endsWith("REMOVE"), await surroundings(data));
+        return parseReaction(data, type.endsWith("REMOVE"), await eventContext(data));
       default:
         return null;
     }

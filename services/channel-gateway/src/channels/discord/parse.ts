@@ -12,7 +12,7 @@ export type Parsed =
   | { kind: "ignored" }
   | Skipped;
 
-export interface Surroundings {
+export interface EventContext {
   account: string;
   me: Pick<User, "id">;
   /** The channel that contains the thread; null: not a thread. */
@@ -26,7 +26,7 @@ const messageTypes: ReadonlySet<number> = new Set([0, 19]);
 const forwardType = 1;
 const ignored: Parsed = { kind: "ignored" };
 
-export function parseMessage(data: unknown, { account, me, parentId }: Surroundings): Parsed {
+export function parseMessage(data: unknown, { account, me, parentId }: EventContext): Parsed {
   const parsed = Message.safeParse(data);
   if (!parsed.success) return invalid("message", parsed.error);
   const message = parsed.data;
@@ -73,11 +73,11 @@ function quotedBy({ referenced_message: quoted, author: sender }: Message, me: P
 }
 
 /** A button or a slash command. The latter becomes the text that a person would have typed. */
-export function parseInteraction(interaction: Interaction, surroundings: Surroundings): Parsed {
+export function parseInteraction(interaction: Interaction, eventContext: EventContext): Parsed {
   const { id, type, data, member } = interaction;
   const user = member?.user ?? interaction.user;
   if (user === undefined || user.bot) return ignored;
-  const common = { ...placeOf(interaction, surroundings), contact: personOf(user, member?.nick) };
+  const common = { ...placeOf(interaction, eventContext), contact: personOf(user, member?.nick) };
   if (type === 3 && data?.custom_id !== undefined)
     return { kind: "action", action: { externalId: `action:${id}`, ...common, input: data.custom_id } };
   if (type !== 2 || data?.name === undefined) return { kind: "skipped", reason: `interaction of type ${type}` };
@@ -88,36 +88,36 @@ export function parseInteraction(interaction: Interaction, surroundings: Surroun
 }
 
 /** An edit. Discord also reports link previews as updates: without an edit time. */
-export function parseEdit(data: unknown, surroundings: Surroundings): Parsed {
+export function parseEdit(data: unknown, eventContext: EventContext): Parsed {
   const edited = Message.safeParse(data).data?.edited_timestamp;
   if (edited === undefined || edited === null) return ignored;
-  const parsed = parseMessage(data, surroundings);
+  const parsed = parseMessage(data, eventContext);
   if (parsed.kind !== "message") return parsed;
   const { externalId: messageId, text } = parsed.draft;
   const externalId = `edit:${messageId}:${edited}`;
   return changeOf(parsed.draft, { externalId, messageId, change: { kind: "edited", text } });
 }
 
-export function parseDeletion(data: unknown, surroundings: Surroundings): Parsed {
+export function parseDeletion(data: unknown, eventContext: EventContext): Parsed {
   const parsed = Deleted.safeParse(data);
   if (!parsed.success) return invalid("deletion", parsed.error);
   const { id } = parsed.data;
   // Discord does not report who deleted it.
-  const place = { ...placeOf(parsed.data, surroundings), contact: { id: "" } };
+  const place = { ...placeOf(parsed.data, eventContext), contact: { id: "" } };
   return changeOf(place, { externalId: `deleted:${id}`, messageId: id, change: { kind: "deleted" } });
 }
 
-export function parseReaction(data: unknown, removed: boolean, surroundings: Surroundings): Parsed {
+export function parseReaction(data: unknown, removed: boolean, eventContext: EventContext): Parsed {
   const parsed = Reaction.safeParse(data);
   if (!parsed.success) return invalid("reaction", parsed.error);
-  const { me, eventId } = surroundings;
+  const { me, eventId } = eventContext;
   const { user_id: userId, message_id: messageId, message_author_id: authorId, emoji, member } = parsed.data;
   if (userId === me.id || member?.user?.bot === true) return ignored;
   // Discord describes the person only in servers.
   const contact = personOf({ username: "", ...member?.user, id: userId }, member?.nick);
   const reaction = emoji.name ?? emoji.id ?? "";
   return changeOf(
-    { ...placeOf(parsed.data, surroundings), contact },
+    { ...placeOf(parsed.data, eventContext), contact },
     {
       externalId: `reaction:${eventId}`,
       messageId,
@@ -129,7 +129,7 @@ export function parseReaction(data: unknown, removed: boolean, surroundings: Sur
 /** A thread is a conversation of its own; its group is the channel that contains it. */
 function placeOf(
   { channel_id: conversation, guild_id: guildId }: { channel_id: string; guild_id?: string | undefined },
-  { account, parentId }: Pick<Surroundings, "account" | "parentId">,
+  { account, parentId }: Pick<EventContext, "account" | "parentId">,
 ) {
   return {
     conversation,

@@ -82,9 +82,9 @@ export function createIrc(
       if (line.command === "BATCH" && reference.startsWith("+") && batchType === "chathistory")
         history.add(reference.slice(1));
       if (line.command !== "PRIVMSG") return;
-      const surroundings = { account, nick: connection.nick, mapping: connection.mapping, spellings };
+      const connectionState = { account, nick: connection.nick, mapping: connection.mapping, spellings };
       const now = new Date();
-      const parsed = parse(line, surroundings, now);
+      const parsed = parse(line, connectionState, now);
       if (parsed.kind !== "message") return;
       const atMs = parsed.at.getTime();
       if (history.has(line.tags.get("batch") ?? "")) {

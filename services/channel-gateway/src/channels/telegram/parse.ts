@@ -15,7 +15,7 @@ export interface ParsedPress {
 
 type ParsedUpdate = Parsed | ParsedPress;
 
-interface Surroundings {
+interface UpdateContext {
   updateId: string;
   me: Party;
   account: string;
@@ -25,11 +25,11 @@ interface Surroundings {
 function parserOf<Data>(
   what: string,
   schema: z.ZodType<Data>,
-  parse: (data: Data, surroundings: Surroundings) => ParsedUpdate,
+  parse: (data: Data, updateContext: UpdateContext) => ParsedUpdate,
 ) {
-  return (data: unknown, surroundings: Surroundings): ParsedUpdate => {
+  return (data: unknown, updateContext: UpdateContext): ParsedUpdate => {
     const parsed = schema.safeParse(data);
-    return parsed.success ? parse(parsed.data, surroundings) : invalid(what, parsed.error);
+    return parsed.success ? parse(parsed.data, updateContext) : invalid(what, parsed.error);
   };
 }
 
@@ -50,7 +50,7 @@ export function parse(update: Update, me: Party, account: string): ParsedUpdate 
   return skipped(`unsupported update: ${Object.keys(update).find((key) => key !== "update_id") ?? "empty"}`);
 }
 
-function parseMessage(message: Message, { updateId, me, account }: Surroundings): ParsedUpdate {
+function parseMessage(message: Message, { updateId, me, account }: UpdateContext): ParsedUpdate {
   // A message that is sent as a channel, or by an anonymous administrator as the group, is that chat's.
   const sender = message.sender_chat ?? message.from;
   if (sender === undefined) return skipped("no sender");
@@ -80,8 +80,8 @@ function parseMessage(message: Message, { updateId, me, account }: Surroundings)
   };
 }
 
-function parseEdit(message: Message, surroundings: Surroundings): ParsedUpdate {
-  const parsed = parseMessage(message, surroundings);
+function parseEdit(message: Message, updateContext: UpdateContext): ParsedUpdate {
+  const parsed = parseMessage(message, updateContext);
   if (parsed.kind !== "message") return parsed;
   const { externalId, messageId = "", text } = parsed.draft;
   return changeOf(parsed.draft, { externalId, messageId, change: { kind: "edited", text } });
@@ -89,7 +89,7 @@ function parseEdit(message: Message, surroundings: Surroundings): ParsedUpdate {
 
 function parseMembership(
   { chat, from, new_chat_member: member }: z.infer<typeof Membership>,
-  about: Surroundings,
+  about: UpdateContext,
 ): ParsedUpdate {
   if (chat.type === "private") return skipped("a person blocked or unblocked the bot");
   const joined = member.status !== "left" && member.status !== "kicked";
@@ -100,7 +100,7 @@ function parseMembership(
 /** Telegram names the message, but not its author. A reaction in a topic does not name the topic. */
 function parseReaction(
   { chat, user, message_id, old_reaction, new_reaction }: z.infer<typeof Reaction>,
-  about: Surroundings,
+  about: UpdateContext,
 ): ParsedUpdate {
   if (user === undefined || user.is_bot) return skipped("a reaction without a person");
   const added = new_reaction.find(({ emoji }) => !old_reaction.some((each) => each.emoji === emoji));
@@ -110,7 +110,7 @@ function parseReaction(
   return changeOf(placeOf({ chat }, user, about.account), { ...ids, change });
 }
 
-function parsePress({ id, from, message, data }: z.infer<typeof Press>, { account }: Surroundings): ParsedUpdate {
+function parsePress({ id, from, message, data }: z.infer<typeof Press>, { account }: UpdateContext): ParsedUpdate {
   if (data === undefined || message === undefined) return skipped("a button without input or message");
   const action = { externalId: `action:${id}`, ...placeOf(message, from, account), input: data };
   return { kind: "action", queryId: id, message, action };

@@ -17,7 +17,7 @@ export interface EgressOptions {
 }
 
 /** Network egress of one command. */
-interface WayOut {
+interface CommandEgress {
   /** Arguments for bubblewrap. */
   readonly binds: readonly string[];
   /** Refused destinations, with the reason. */
@@ -25,7 +25,7 @@ interface WayOut {
   readonly close: () => Promise<void>;
 }
 
-export type Egress = (callName: string) => Promise<WayOut>;
+export type Egress = (callName: string) => Promise<CommandEgress>;
 
 /** `folder` belongs to this user; no other user can write to it. */
 export async function openEgress({ settings, resolve, onEvent }: EgressOptions, folder: string): Promise<Egress> {
