@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { ContactRole, PeoplePolicy } from "@parley/contracts";
 import { queueModes } from "@parley/contracts";
 import fc from "fast-check";
+import { applyChange } from "../src/ingress/changes.ts";
 import { createEvents } from "../src/events.ts";
 import { authorizeSender } from "../src/ingress/authorize.ts";
 import { decideAccess, needsContact, type Sender } from "../src/ingress/access-policy.ts";
@@ -122,6 +123,28 @@ test("logs why a message is ignored, once for each reason and place", async () =
     counted,
     Array.from({ length: 5 }, () => count),
   );
+});
+
+test("logs that the agent was added to a group that is not listed, and not for a direct conversation", async () => {
+  const logged: unknown[][] = [];
+  const log = { warn: (...line: unknown[]) => void logged.push(line) };
+  const deps = { log, events: { inbound: () => undefined } } as unknown as Parameters<typeof applyChange>[0];
+  const people: PeoplePolicy = {
+    owners: ["a"],
+    allow_from: [],
+    dm_policy: "pairing",
+    groups: ["#x"],
+    require_mention: true,
+  };
+  for (const direct of [true, false]) {
+    const replyTo = { channel: "test", account: "main", conversation: "#y" };
+    const joined = { externalId: "1", messageId: "1", conversation: "#y", contact: { id: "b" }, direct, replyTo };
+    const change = { kind: "membership", joined: true } as const;
+    await applyChange(deps, { channel: "test", account: "main", people }, { ...joined, change });
+  }
+  const about = { channel: "test", account: "main", group: "#y", by: "b" };
+  const message = "agent added to a group that the account's `groups` do not list: its messages are ignored";
+  assert.deepEqual(logged, [[about, message]]);
 });
 
 test("decides independently of the stored contact when the store is not queried", () => {

@@ -138,9 +138,10 @@ function reachesAgent(edits: PeoplePolicy["edits"], running: boolean): boolean {
 function recordMembership(
   log: ChangeDeps["log"],
   { channel, account, people }: AccessPolicy,
-  { conversation, group = conversation, contact }: InboundChange,
+  { conversation, group = conversation, direct, contact }: InboundChange,
   joined: boolean,
 ): void {
+  if (direct) return;
   const about = { channel, account, group, by: contact.id };
   if (!joined) log.info(about, "agent removed from a group");
   else if (people.groups.includes("*") || people.groups.includes(group)) log.info(about, "agent added to a group");
