@@ -1,4 +1,4 @@
-// The servers of docker-compose.yml and its command line. Where the registry cannot be reached, stand-ins of the servers' images are built from
+// The servers of docker-compose.yml and its command line. Where the registry cannot be reached, substitutes for the servers' images are built from
 // Debian's packages: the same programs, users, paths and start scripts, as far as docker-compose.yml uses them.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -8,10 +8,10 @@ import type { Engine } from "./engine.ts";
 const suite = "trixie";
 const packages = ["busybox", "haproxy", "nats-server", "postgresql", "redis-server"];
 const debianImage = "parley-test/servers";
-const standInLabel = "parley.stand-in";
+const substituteLabel = "parley.substitute";
 
-/** The Dockerfiles of the stand-ins by the repository of the image. */
-const standIns: Readonly<Record<string, string>> = {
+/** The Dockerfiles of the substitutes by the repository of the image. */
+const substitutes: Readonly<Record<string, string>> = {
   postgres: `RUN usermod --uid 999 postgres && install --directory --owner=999 /var/lib/postgresql \\
     && rm -rf /var/lib/postgresql/* /etc/postgresql
 COPY postgres.sh /usr/local/bin/docker-entrypoint.sh
@@ -48,12 +48,12 @@ export async function ensureServerImages(
 ): Promise<void> {
   for (const image of images) {
     const label = await engine
-      .docker("image", "inspect", "--format", `{{index .Config.Labels "${standInLabel}"}}`, image)
+      .docker("image", "inspect", "--format", `{{index .Config.Labels "${substituteLabel}"}}`, image)
       .then(
         (text) => text,
         () => undefined,
       );
-    // A stand-in is built again: what it consists of may have changed.
+    // A substitute is built again: what it consists of may have changed.
     if (label === "") continue;
     const isPulled = await engine.docker("pull", "--quiet", image).then(
       () => true,
@@ -61,16 +61,24 @@ export async function ensureServerImages(
     );
     if (isPulled) continue;
     const repository = /^[^:]+/.exec(image)?.[0] ?? "";
-    const lines = standIns[repository];
+    const lines = substitutes[repository];
     if (lines === undefined || engine.packages === undefined)
       throw new Error(`${image} cannot be pulled: load it into the engine and run this again`);
-    say(`${image} cannot be pulled: building a stand-in from Debian's packages`);
+    say(`${image} cannot be pulled: building a substitute from Debian's packages`);
     await importDebian(engine, folder);
     const context = join(folder, "servers", repository);
     mkdirSync(context, { recursive: true });
     writeFileSync(join(context, "postgres.sh"), postgresScript);
     writeFileSync(join(context, "Dockerfile"), `FROM ${debianImage}\n${lines}\n`);
-    await engine.docker("build", "--network=none", "--quiet", `--label=${standInLabel}=true`, "--tag", image, context);
+    await engine.docker(
+      "build",
+      "--network=none",
+      "--quiet",
+      `--label=${substituteLabel}=true`,
+      "--tag",
+      image,
+      context,
+    );
   }
 }
 
