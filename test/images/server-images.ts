@@ -47,14 +47,12 @@ export async function ensureServerImages(
   say: (line: string) => void,
 ): Promise<void> {
   for (const image of images) {
-    const label = await engine
-      .docker("image", "inspect", "--format", `{{index .Config.Labels "${substituteLabel}"}}`, image)
-      .then(
-        (text) => text,
-        () => undefined,
-      );
+    const labels = await engine.docker("image", "inspect", "--format", "{{json .Config.Labels}}", image).then(
+      (text) => text,
+      () => undefined,
+    );
     // A substitute is built again: what it consists of may have changed.
-    if (label === "") continue;
+    if (labels !== undefined && !labels.includes(substituteLabel)) continue;
     const isPulled = await engine.docker("pull", "--quiet", image).then(
       () => true,
       () => false,
