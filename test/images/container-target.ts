@@ -1,5 +1,5 @@
 // The deployment of docker-compose.yml as the target of scenes. Clients use the published port; the account reads PostgreSQL through a network that
-// only the scenes add.
+// only the scenes add. The engine must be on this machine: a crash ends a process of a container by its id.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage, type ServiceName } from "@parley/contracts";
 import type { Cleanup } from "@parley/testing";
