@@ -102,7 +102,8 @@ describe("e-mail", () => {
       await server.write({ from, subject: "ready", body: "ready?" });
       const before = (await peer.untilMails(person, earlier + 1)).length;
       await cluster.fault("inbox.after_put", "kill");
-      await server.write({ from, subject: "Twice", body: "only one answer" });
+      const messageId = `<${name.replaceAll(" ", "-")}@test.local>`;
+      await server.write({ from, messageId, subject: "Twice", body: "only one answer" });
       if (name.includes("OpenSMTPD")) {
         await openSmtpd.untilLogged(/TempFail/);
         await openSmtpd.retry();
@@ -115,7 +116,11 @@ describe("e-mail", () => {
         answers.map((mail) => /^Subject: (.*)$/m.exec(mail)?.[1]),
         ["Re: Twice", "Re: Last"],
       );
-      if (name.includes("Exim")) assert.match(peer.log(), /agent@test\.local.*defer/);
+      // The second delivery ends here, so that it does not meet the fault of the next test.
+      if (name.includes("Exim"))
+        await lmtp.untilLogged(
+          /(\S+) <= [^\n]* id=LMTP-from-Exim@test\.local\n[^]*\1 == agent@test\.local[^\n]*defer[^]*\1 Completed/,
+        );
     });
   }
 });

@@ -1,4 +1,4 @@
-// CPU time of test files, to keep the weights of test-processes.ts current: `PARLEY_TEST_TIMES=<file> npm test` appends a JSON line per file.
+// CPU and elapsed time of test files, to keep the weights of test-processes.ts current: `PARLEY_TEST_TIMES=<file> npm test` appends a JSON line per file.
 
 import { appendFileSync, readFileSync } from "node:fs";
 

@@ -118,15 +118,18 @@ describe("a long answer whose gateway is killed", () => {
       const died = once(first.child, "exit");
       (await ask(peer, first.url, account, preview))();
       await died;
-      assert.equal(peer.sent.length, 1, "the first one only");
-      for (let killed = 1; killed < kills && !(await isSettled(account)); killed++) {
-        const before: number = peer.sent.length;
+      const delivered = () => messages(peer).filter((text) => parts.includes(text)).length;
+      assert.ok(delivered() <= 1, "at most the first one");
+      // Once it may settle that the message has to wait, for example for an edit of the preview in flight.
+      for (let tries = 0; tries <= kills && delivered() < kills && !(await isSettled(account)); tries++) {
+        const before = delivered();
         // It can die before it is ready.
         const next = await start(point).catch(() => null);
         if (next !== null && next.child.exitCode === null && next.child.signalCode === null)
           await once(next.child, "exit");
-        assert.equal(peer.sent.length, before + 1, `one message before kill ${killed + 1}`);
+        assert.ok(delivered() <= before + 1, `at most one message before kill ${tries + 2}`);
       }
+      assert.ok(delivered() >= kills || (await isSettled(account)), `a message before all but one of the kills`);
       if (!(await isSettled(account))) await start();
       await pollUntil(() => isSettled(account), "the end of the answer");
       assert.deepEqual(messages(peer), parts);

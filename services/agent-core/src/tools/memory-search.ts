@@ -23,7 +23,7 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
         .default(defaultResults)
         .describe("Maximum number of passages.")
         .meta({ modelSchema: "name_only" }),
-      min_score: z.number().min(0).max(1).default(0).describe("Minimum score, for example 0.3."),
+      min_score: z.number().min(0).max(1).default(0).describe("Minimum score."),
     }),
     examples: [{ query: "which tea does Anna like", max_results: 5 }],
     class: "pure",

@@ -1,7 +1,8 @@
 // Maps argument names of other agent designs to Parley's. Models often use the names they were trained on; calls are normalized
 // before hooks, permissions and the tool see them. Pure.
-import { ownToolName } from "@parley/contracts";
 import { parseJsonObject } from "@parley/kit";
+
+const ofSpawn = { name: "label" };
 
 /** Tool → foreign name → Parley's name. Only where the meaning, unit and format of the value are the same. */
 const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -17,7 +18,11 @@ const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   process: { process_id: "id", pid: "id", task_id: "id", shell_id: "id", bash_id: "id" },
   read: { file_path: "path" },
   sessions_history: { sessionId: "session_id" },
-  sessions_spawn: { name: "label" },
+  // The settings choose one of these names.
+  sessions_spawn: ofSpawn,
+  delegate: ofSpawn,
+  spawn: ofSpawn,
+  Agent: ofSpawn,
   sessions_send: { sessionId: "session_id", message: "content" },
   web_fetch: { extractMode: "extract", maxChars: "max_chars" },
   web_search: { q: "query" },
@@ -95,11 +100,9 @@ function withField(args: Arguments, more: Arguments): Arguments {
  * called the tool.
  */
 export function normalizeArguments(tool: string, input: string, calledAs = tool): string {
-  // The tool for sub-agents has the name that the settings give it.
-  const own = ownToolName(tool);
-  const names = Object.hasOwn(elsewhere, own) ? elsewhere[own] : undefined;
+  const names = Object.hasOwn(elsewhere, tool) ? elsewhere[tool] : undefined;
   if (names === undefined) return input;
-  const dropped = Object.hasOwn(withoutEffect, own) ? (withoutEffect[own] ?? []) : [];
+  const dropped = Object.hasOwn(withoutEffect, tool) ? (withoutEffect[tool] ?? []) : [];
   const written = parseJsonObject(input);
   if (written === undefined) return input;
   const taken = new Set(Object.keys(written));

@@ -135,7 +135,7 @@ describe("two tool-runners", () => {
     const { tools } = await gateway.request(mcpStatus, { server: "everything" });
     assert.deepEqual(
       tools.filter(({ hidden }) => hidden),
-      [{ tool: "echo", name: "mcp__everything__echo", hidden: true }],
+      [{ tool: "echo", name: "mcp__everything__echo", summary: "Echoes back the input string", hidden: true }],
     );
     await change(gateway, "everything", { do: "show", tool: "echo" });
     await until(async () => (await names()).includes("mcp__everything__echo"));
