@@ -142,7 +142,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     "--test",
     "--conditions=@parley/source",
     // Many files mostly wait, for example for a lease to expire or a process to end.
-    `--test-concurrency=${4 * availableParallelism()}`,
+    `--test-concurrency=${3 * availableParallelism()}`,
     // A test file that hangs fails by name; the longest file takes less than two minutes.
     "--test-timeout=300000",
     "--test-reporter=spec",
