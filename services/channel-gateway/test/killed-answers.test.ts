@@ -106,7 +106,7 @@ describe("a long answer whose gateway is killed", () => {
 
   for (const preview of [false, true]) {
     const what = preview ? "that replaces a preview" : "in plain messages";
-    test(`is sent once and completely when it dies after each message: ${what}`, async (t) => {
+    test(`is sent once, and reported as unknown when incomplete, when it dies after each message: ${what}`, async (t) => {
       const cleanup = new Cleanup();
       t.after(() => cleanup[Symbol.asyncDispose]());
       const account = `after${preview}`;
@@ -118,22 +118,26 @@ describe("a long answer whose gateway is killed", () => {
       const died = once(first.child, "exit");
       (await ask(peer, first.url, account, preview))();
       await died;
-      const delivered = () => messages(peer).filter((text) => parts.includes(text)).length;
-      assert.ok(delivered() <= 1, "at most the first one");
-      // Once it may settle that the message has to wait, for example for an edit of the preview in flight.
-      for (let tries = 0; tries <= kills && delivered() < kills && !(await isSettled(account)); tries++) {
-        const before = delivered();
+      assert.equal(peer.sent.length, 1, "the first one only");
+      for (let killed = 1; killed < kills && !(await isSettled(account)); killed++) {
+        const before: number = peer.sent.length;
         // It can die before it is ready.
         const next = await start(point).catch(() => null);
         if (next !== null && next.child.exitCode === null && next.child.signalCode === null)
           await once(next.child, "exit");
-        assert.ok(delivered() <= before + 1, `at most one message before kill ${tries + 2}`);
+        assert.ok(peer.sent.length <= before + 1, `at most one message before kill ${killed + 1}`);
       }
-      assert.ok(delivered() >= kills || (await isSettled(account)), `a message before all but one of the kills`);
       if (!(await isSettled(account))) await start();
       await pollUntil(() => isSettled(account), "the end of the answer");
-      assert.deepEqual(messages(peer), parts);
-      assert.equal(await stateOf(account), "sent");
+      // The hint of a settlement can arrive before its response: then the process has claimed the next message too when it dies. That one
+      // may have arrived, so it is not sent again, and the state says so.
+      const missing = parts.filter((part) => !messages(peer).includes(part));
+      assert.ok(missing.length <= kills && !missing.includes(parts[0] ?? ""), `${missing.length} are missing`);
+      assert.deepEqual(
+        messages(peer),
+        parts.filter((part) => !missing.includes(part)),
+      );
+      assert.equal(await stateOf(account), missing.length === 0 ? "sent" : "unknown");
     });
 
     test(`is sent once and completely when it dies while each message is in flight: ${what}`, async (t) => {
