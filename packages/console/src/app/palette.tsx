@@ -122,8 +122,12 @@ function Dialog(props: { label: string; onClose: () => void; children: preact.Co
       ref={ref}
       class="dialog"
       aria-label={props.label}
-      // With Escape: the event `close` comes later, and a key in between would still find the dialog open.
-      onCancel={props.onClose}
+      // With Escape: the event `close` comes later, and a key in between would still find the dialog open. `close()` gives the focus back.
+      onCancel={(event) => {
+        event.preventDefault();
+        event.currentTarget.close();
+        props.onClose();
+      }}
       onClose={props.onClose}
       onClick={(event) => {
         if (event.target === ref.current) props.onClose();
