@@ -4,6 +4,9 @@ import assert from "node:assert/strict";
 import { createHmac, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { controlCancel } from "@parley/contracts";
+import { pollUntil } from "@parley/testing/until";
+import pg from "pg";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
 
@@ -122,6 +125,30 @@ secret_env = "PARLEY_CHANNEL_HOOK"
     assert.equal((await fixture.client.settled(messageId)).state, "cancelled");
     assert.equal((await fixture.client.messageState(waiting)).state, "cancelled");
     assert.deepEqual(await fixture.cluster.armed(), []);
+  });
+
+  test("stops a turn when the order arrives before the leader knows that the turn runs", async () => {
+    const database = new pg.Client({ connectionString: fixture.cluster.databaseUrl });
+    await database.connect();
+    try {
+      // The store has committed the claim and cannot answer yet.
+      await fixture.cluster.fault("store.after_claim", "block:2000");
+      const messageId = await fixture.client.post("pause: 120000\nsay: never", {
+        conversation: "unknown-turn",
+        mode: "interrupt",
+      });
+      const running = "SELECT t.id, t.session_id FROM parley.turns t WHERE t.inbox_id = $1 AND t.state = 'running'";
+      const turn = await pollUntil(async () => {
+        const { rows } = await database.query<{ id: string; session_id: string }>(running, [messageId]);
+        return rows[0];
+      }, "the claimed turn");
+      const order = { sessionId: turn.session_id, turnId: turn.id };
+      const { cancelled } = await fixture.bus.request(controlCancel, order);
+      assert.equal(cancelled, false, "the leader does not know the turn");
+      assert.equal((await fixture.ended(messageId)).state, "cancelled");
+    } finally {
+      await database.end();
+    }
   });
 
   // design: interaction.10

@@ -34,6 +34,9 @@ export interface WakeUp {
   started?: store.StartedTurn | undefined;
 }
 
+/** How many stopped turns that this leader does not know yet are remembered; the oldest are forgotten. */
+const maxStoppedEarly = 1_000;
+
 /** A turn that was claimed this often, because its leaders crashed, is ended. */
 const maxClaims = 5;
 
@@ -44,6 +47,8 @@ export class SessionRunner {
   readonly #active = new Map<string, Active>();
   readonly #slots: FairSemaphore;
   readonly #childSlots: FairSemaphore;
+  /** Turns that were stopped before the response to their claim, or the hint with their start, arrived here. */
+  readonly #stoppedEarly = new Set<string>();
   /** Sessions that are being compacted in the background. */
   readonly #shortening = new Set<string>();
   /** Compactions that people requested and that wait for the end of a turn. */
@@ -216,9 +221,21 @@ export class SessionRunner {
   /** Stops the session's running turn. False when no turn is running, or a different one than `turnId`. */
   cancel(sessionId: string, turnId: string | undefined): boolean {
     const active = this.#active.get(sessionId);
-    if (active?.turnId === undefined || (turnId !== undefined && turnId !== active.turnId)) return false;
+    if (active?.turnId === undefined || (turnId !== undefined && turnId !== active.turnId)) {
+      if (turnId !== undefined) this.#stopEarly(turnId);
+      return false;
+    }
     active.stop.abort(new TurnInterruptedError("stopped"));
     return true;
+  }
+
+  #stopEarly(turnId: string): void {
+    this.#stoppedEarly.add(turnId);
+    if (this.#stoppedEarly.size <= maxStoppedEarly) return;
+    for (const oldest of this.#stoppedEarly) {
+      this.#stoppedEarly.delete(oldest);
+      return;
+    }
   }
 
   /** Takes no new turns; resolves when the running ones have reached a commit. */
@@ -259,6 +276,7 @@ export class SessionRunner {
     // Input never joins an exclusive turn, so hints about input must not interrupt its tool calls.
     active.trust = claim.turn.exclusive === true ? undefined : claim.turn.trust;
     active.stop = new AbortController();
+    if (this.#stoppedEarly.delete(claim.turn.turnId)) active.stop.abort(new TurnInterruptedError("stopped"));
     active.input = false;
     const signals = {
       stop: active.stop.signal,
