@@ -108,7 +108,8 @@ export class InboxWriter {
       ({ sessionId } = kept);
       return kept;
     } finally {
-      if (sessionId !== newSessionId) expected?.close();
+      if (sessionId === newSessionId) expected?.created();
+      else expected?.close();
     }
   }
 

@@ -22,11 +22,17 @@ interface Watched {
   idleSinceMs: number | undefined;
 }
 
+/** The watch of a session that a request may create. */
+export interface ExpectedSession extends Watch {
+  /** The request has created it: its first events are kept for a short time from now on. */
+  created(): void;
+}
+
 /** A subscription outlives its last listener, so that the next message of the conversation can reuse it. */
 const idleMs = 30_000;
 /** Beyond this many idle subscriptions the oldest are closed early. */
 const maxIdle = 2_000;
-/** How long the beginning of an expected session is kept, and how many of its events. */
+/** How long the beginning of an expected session is kept after its creation, and how many of its events. */
 const expectedMs = 2_000;
 const maxBeginning = 1_000;
 /** How often listeners check for lost events. */
@@ -81,17 +87,15 @@ export class EventHub {
 
   /**
    * Subscribes to a session that the caller's next request may create with this id, so that those who join after the reply receive its
-   * live events from the first one. Close the watch when the request has created no such session.
+   * live events from the first one. When the request ends, call `created`, or `close` when it has created no such session.
    */
-  expect(sessionId: string): Watch {
+  expect(sessionId: string): ExpectedSession {
     const watched = this.#subscribe(sessionId);
     watched.beginning = [];
     watched.idleSinceMs = performance.now();
-    const forget = setTimeout(() => (watched.beginning = undefined), expectedMs);
-    forget.unref();
     return {
+      created: () => void setTimeout(() => (watched.beginning = undefined), expectedMs).unref(),
       close: () => {
-        clearTimeout(forget);
         watched.subscription.close();
         this.#sessions.delete(sessionId);
       },

@@ -68,7 +68,7 @@ export async function followTurn(
     const kept = await store();
     deps.sessions.remember(sessionKey, kept.sessionId);
     const isComplete = (expected === kept.sessionId || deps.live.hasBeginning(kept.sessionId)) && !kept.duplicate;
-    if (expected !== kept.sessionId) follower.listen(kept.sessionId);
+    if (expected !== kept.sessionId) follower.listen(kept.sessionId, !kept.duplicate);
     listener?.kept(kept);
     follower.begin(kept.inboxId, isComplete);
     return { kept, end: follower.end };
@@ -107,13 +107,15 @@ class Follower {
     this.#settle = { resolve, reject };
   }
 
-  listen(sessionId: string): void {
+  /** `fromTheFirst`: also receives the events that a new session already had. */
+  listen(sessionId: string, fromTheFirst = false): void {
     this.#watch?.close();
     this.#early = [];
-    this.#watch = this.#deps.live.watch(sessionId, (event) => {
+    const onEvent = (event: SessionEvent) => {
       if (this.#inboxId === undefined) this.#early.push(event);
       else this.#onEvent(event);
-    });
+    };
+    this.#watch = this.#deps.live.watch(sessionId, onEvent, fromTheFirst);
   }
 
   /** Sets our inbox row. `isComplete`: no event of the row can have been missed so far. */
