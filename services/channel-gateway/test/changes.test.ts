@@ -105,7 +105,7 @@ describe("changes of messages", { concurrency: true }, () => {
       "running: work",
       "[I edited the quoted message. It now says:]\n/stop",
     ]);
-    const parts = stack.agent.heardParts.find(([first]) => first?.type === "quote");
+    const parts = stack.agent.heardParts.find(([first]) => first?.type === "quote" && first.text.startsWith("running"));
     assert.deepEqual(parts?.[0], { type: "quote", text: "running: work", ofSender: true });
   });
 
