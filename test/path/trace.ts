@@ -84,6 +84,8 @@ export async function traceRequests(): Promise<Traces> {
     }
     traces[name] = { files: [...(common ?? [])] };
   }
+  // Timers of the last request are no work of the idle cluster.
+  await idle(settleMs);
   for (const file of await idle(idleMs)) background.add(file);
   for (const trace of Object.values(traces))
     trace.files = trace.files.filter((file) => !background.has(file)).toSorted();

@@ -3,7 +3,7 @@ import { capturesContent, failSpan, genAi, genAiOperation, inSpan, parleyAttribu
 import { callToken, errorMessage, isOwnersWorkspace, type ToolProgress } from "@parley/contracts";
 import { throttle } from "@parley/kit";
 import { noCheckpoint } from "../snapshots/recorder.ts";
-import { viewFor } from "../documents/viewer.ts";
+import { viewFor } from "../documents/documents.ts";
 import { runTool } from "../tool/registry.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { describeFileError } from "../workspace/errors.ts";

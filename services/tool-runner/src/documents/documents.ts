@@ -1,7 +1,14 @@
 // The documents as the file tools see them: always the store's current state. Contents are cached and read again only when the
 // version changes. It does not know tools.
 import { createHash, randomUUID } from "node:crypto";
-import type { DocumentChange, DocumentMeta, LineAuthors } from "@parley/contracts";
+import {
+  isPrivateDocument,
+  WireError,
+  type DocumentChange,
+  type DocumentMeta,
+  type LineAuthors,
+  type ToolCallRequest,
+} from "@parley/contracts";
 import type { DocumentStore, StoredDocument } from "./client.ts";
 
 /** Characters of cached contents; line authors take one more character per line. */
@@ -141,4 +148,34 @@ export class Documents {
 function operationId(key: string): string {
   const hex = createHash("sha256").update(`document ${key}`).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+export type DocumentView = Pick<Documents, "list" | "read" | "readAll" | "authors" | "write" | "edit">;
+
+export type DocumentCaller = Pick<ToolCallRequest, "audience">;
+
+/**
+ * The view of documents for one call: private documents are visible only in the owner's conversations. The store enforces the same by the
+ * call's grant, and derives the author of new text from it.
+ */
+export function viewFor(documents: Documents, { audience = "owner" }: DocumentCaller): DocumentView {
+  const hides = (path: string) => audience === "others" && isPrivateDocument(path);
+  const refuse = () => {
+    if (audience === "owner") return;
+    throw new WireError("INVALID_INPUT", "documents can be changed only in the owner's conversations");
+  };
+  return {
+    list: async () => (await documents.list()).filter(({ path }) => !hides(path)),
+    read: async (path) => (hides(path) ? null : documents.read(path)),
+    readAll: (listed) => documents.readAll(listed.filter(({ path }) => !hides(path))),
+    authors: (document) => documents.authors(document),
+    async write(path, content, writer) {
+      refuse();
+      return documents.write(path, content, writer);
+    },
+    async edit(path, change) {
+      refuse();
+      return documents.edit(path, change);
+    },
+  };
 }

@@ -1,7 +1,7 @@
 // Determines which lines of a document need the warning about untrusted content before a tool shows them.
 import { authorAt, linesOf } from "@parley/contracts";
 import type { StoredDocument } from "./client.ts";
-import type { DocumentView } from "./viewer.ts";
+import type { DocumentView } from "./documents.ts";
 
 /** For a line number, from 1: whether an untrusted author contributed to it; null for a blank line. */
 export type Untrusted = (number: number) => boolean | null;

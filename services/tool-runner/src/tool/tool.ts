@@ -13,7 +13,7 @@ import type {
 import { z } from "zod";
 import type { AttachmentStore } from "./attachments.ts";
 import type { Checkpoint } from "../snapshots/recorder.ts";
-import type { DocumentView } from "../documents/viewer.ts";
+import type { DocumentView } from "../documents/documents.ts";
 import type { Searcher } from "../search/search.ts";
 import type { PersonPrompt, SamplingClient } from "./requests.ts";
 import type { Workspace } from "../workspace/workspace.ts";

@@ -2,9 +2,8 @@
 import { WireError } from "@parley/contracts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { displayPath } from "../workspace/paths.ts";
-import type { Writer } from "../documents/documents.ts";
+import type { DocumentView, Writer } from "../documents/documents.ts";
 import { isDocumentPath, normalPath } from "../documents/paths.ts";
-import type { DocumentView } from "../documents/viewer.ts";
 
 export interface DocumentAccess {
   documents: DocumentView;
