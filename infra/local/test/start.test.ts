@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { holderOf, tryLock, withLock } from "../src/lock.ts";
 import { readOptions } from "../src/main/options.ts";
 import { countStopRequests } from "../src/main/stop-requests.ts";
 import { describeModel, isModelConfigured } from "../src/configured-model.ts";
+import { freePort } from "../src/servers/ports.ts";
 import { Backoff } from "../src/supervisor/replica.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { folder } from "./support/folder.ts";
@@ -144,4 +146,14 @@ test("runs work under a lock one at a time", async () => {
     inside -= 1;
   };
   await Promise.all([1, 2, 3, 4].map(() => withLock(join(home.path, "lock"), work)));
+});
+
+test("returns no port twice before a server listens on it, here or in another process", async () => {
+  const port = await freePort();
+  await assert.rejects(freePort(port, port), { code: "port_taken" });
+  const module = new URL("../src/servers/ports.ts", import.meta.url).href;
+  const script = `const { freePort } = await import(${JSON.stringify(module)});
+    console.log(await freePort(${port}, ${port}).catch(({ code }) => code));`;
+  const args = ["--conditions=@parley/source", "--input-type=module", "--eval", script];
+  assert.equal(spawnSync(process.execPath, args, { encoding: "utf8" }).stdout.trim(), "port_taken");
 });

@@ -1,6 +1,7 @@
 // Free loopback ports for private servers, and the HTTP ports of the gateways.
 
 import { randomInt } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
 
 import { LocalError } from "../errors.ts";
@@ -23,8 +24,17 @@ async function listenProblem(port: number): Promise<string | null> {
   return promise;
 }
 
-async function isFree(port: number): Promise<boolean> {
-  return (await listenProblem(port)) === null;
+/**
+ * Reserves a port until this process ends, against other calls of `freePort` here and in other processes: a server that gets the port listens
+ * only some time later. The UDP port of the same number stands for it; false: another process has it.
+ */
+async function reserve(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const reservation = createSocket("udp4");
+  reservation.once("error", () => reservation.close(() => resolve(false)));
+  reservation.bind({ port, address: "127.0.0.1", exclusive: true }, () => resolve(true));
+  reservation.unref();
+  return promise;
 }
 
 /** The error for a port that cannot be used. `holder`: the process that listens on it, if known. */
@@ -39,15 +49,15 @@ export function portError(port: number, problem: string, holder: string | null):
   });
 }
 
-/** A loopback port that was free when it was checked. */
-export async function freePort(): Promise<number> {
+/** A loopback port on which nothing listens, and which no other call returns while this process runs. */
+export async function freePort(lowest = lowestPort, highest = highestPort): Promise<number> {
   for (let tries = 0; tries < maxTries; tries += 1) {
-    const port = randomInt(lowestPort, highestPort);
-    if (await isFree(port)) return port;
+    const port = randomInt(lowest, highest + 1);
+    if ((await listenProblem(port)) === null && (await reserve(port))) return port;
   }
   throw new LocalError(
     "port_taken",
-    `No free loopback port found in ${maxTries} tries between ${lowestPort} and ${highestPort}.`,
+    `No free loopback port found in ${maxTries} tries between ${lowest} and ${highest}.`,
   );
 }
 

@@ -1,6 +1,6 @@
 // The Signal fake as a program with the arguments of signal-cli, for tests that start and kill the daemon: it prints received messages
-// to its output. `POST /say` makes Ann write the text in the body; messages that nobody reads are lost when it ends. `POST /crash` ends it
-// like a crash of the machine: what its connections still contain is lost.
+// to its output. At the port in `SIGNAL_CONTROL_PORT`, `POST /say` makes Ann write the text in the body; messages that nobody reads are lost
+// when it ends. `POST /crash` ends it like a crash of the machine: what its connections still contain is lost.
 import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -41,4 +41,4 @@ createServer((request, response) => {
     peer.say(text);
     response.end(String(process.pid));
   });
-}).listen(port + 1, "127.0.0.1");
+}).listen(Number(process.env["SIGNAL_CONTROL_PORT"]), "127.0.0.1");
