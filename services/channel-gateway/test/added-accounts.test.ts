@@ -77,11 +77,9 @@ describe("added accounts", { timeout: 120_000 }, () => {
   });
 
   test("reports what is wrong and stores nothing", async () => {
-    const started = performance.now();
     const wrong = await failure(add({ settings: settings(), secrets: { token_env: wrongToken } }));
     assert.deepEqual([wrong.status, wrong.code], [422, "account_rejected"]);
     assert.match(wrong.message, /token refused by Telegram \(Unauthorized\)/);
-    assert.ok(performance.now() - started < 5_000);
     const cases: [object, number, RegExp][] = [
       [{ channel: "pigeon" }, 400, /there is no channel "pigeon"; known: telegram,/],
       [{ secrets: { password: "x" } }, 400, /telegram has no secret "password"/],

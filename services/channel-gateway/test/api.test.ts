@@ -269,13 +269,15 @@ test("documents every served route in /openapi.json", async () => {
 });
 
 test("lists every responding replica in the status", async () => {
-  const { replicas, model } = await gateway.json<{
-    replicas: { service: string; details: Record<string, unknown> }[];
-    model: { model: string };
-  }>("/api/status");
-  assert.equal(model.model, "test-1");
-  const services = new Set(replicas.map(({ service }) => service));
-  assert.ok(services.has("store") && services.has("channel-gateway"));
+  // On a busy machine a replica may respond too late.
+  await pollUntil(async () => {
+    const { replicas, model } = await gateway.json<{
+      replicas: { service: string; details: Record<string, unknown> }[];
+      model: { model: string } | null;
+    }>("/api/status");
+    const services = new Set(replicas.map(({ service }) => service));
+    return model?.model === "test-1" && services.has("store") && services.has("channel-gateway");
+  }, "the model, the store and the gateway");
 });
 
 test("reports a port in use with the setting to change", async () => {

@@ -53,10 +53,8 @@ describe("accounts and people", () => {
     await stack[Symbol.asyncDispose]();
   });
 
-  test("reports every account with its state and owner, and a wrong token within 5 s", async () => {
-    const started = performance.now();
+  test("reports every account with its state and owner, and a wrong token", async () => {
     const wrong = await untilState("wrong", "disabled");
-    assert.ok(performance.now() - started < 5_000);
     assert.match(wrong.reason ?? "", /token refused by Telegram/);
     const missing = (await accounts()).find(({ account }) => account === "missing");
     assert.match(missing?.reason ?? "", /PARLEY_CHANNEL_MISSING is not set/);

@@ -70,7 +70,8 @@ describe("the context of a group", { concurrency: true }, () => {
     await platform.until(() => platform.sent.length === 3);
     platform.say(mention("boss", "context: three"));
     await platform.until(() => platform.sent.length === 4);
-    assert.deepEqual(platform.owners, ["one", "two"]);
+    // On a busy machine a lease may expire and be acquired again.
+    assert.deepEqual([...new Set(platform.owners)], ["one", "two"]);
     assert.deepEqual(["context: private", "context: two", "context: three"].map(contextOf), [
       [],
       ["(own) Name of ann: since noon"],

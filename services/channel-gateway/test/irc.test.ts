@@ -334,9 +334,14 @@ describe("the IRC channel", { concurrency: 12 }, () => {
   });
 
   test("reports an unknown outcome when the echo does not arrive in time", async () => {
-    await using server = await startScriptedIrc((client) => letIn(client, modern));
+    const late = new AbortController();
+    await using server = await startScriptedIrc(async (client) => {
+      await letIn(client, modern);
+      await client.hear(/PRIVMSG/);
+      late.abort();
+    });
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, swift));
-    assert.equal((await bot.adapter.send(answer("#agents", "hello"), AbortSignal.timeout(50))).state, "unknown");
+    assert.equal((await bot.adapter.send(answer("#agents", "hello"), late.signal)).state, "unknown");
     assert.equal((await bot.adapter.send(answer("#agents", "hello"), AbortSignal.abort())).state, "retry");
   });
 
@@ -360,7 +365,7 @@ describe("the IRC channel", { concurrency: 12 }, () => {
       }
       client.say(":ann!a@h PRIVMSG parley :still there?");
     });
-    const times = { pingAfterMs: 50, deadAfterMs: 2_000 };
+    const times = { pingAfterMs: 50, deadAfterMs: 60_000 };
     await using bot = await running(createIrc("main", settingsFor(server.port), {}, { ...swift, times }));
     await bot.host.untilAccepted(1);
     assert.equal(pings, 3);

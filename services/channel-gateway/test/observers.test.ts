@@ -203,12 +203,14 @@ describe("an observer", () => {
     await using local = new Cleanup();
     const replica = await gateway(local, { buffer: 4, timeout_seconds: 30 });
     await heard();
+    // On a busy machine the first events may have been too many.
+    const before = await metric(replica, "dropped");
     const held = Promise.withResolvers<ServerResponse>();
     answer = (_, response) => held.resolve(response);
     say("s", started("held"));
     const response = await held.promise;
     for (let n = 1; n <= 100; n++) say("s", started(String(n)));
-    await pollUntil(async () => (await metric(replica, "dropped")) >= 96, "the count of dropped events");
+    await pollUntil(async () => (await metric(replica, "dropped")) >= before + 96, "the count of dropped events");
     const next = Promise.withResolvers<Body>();
     answer = (body, late) => {
       late.end();

@@ -43,6 +43,8 @@ export interface SlackPeer
   repeat(delivery: Delivery): Promise<string | null>;
   /** Tells the sockets to reconnect, or that socket mode was switched off. */
   announce(reason: "warning" | "refresh_requested" | "link_disabled"): void;
+  /** Ends the waits for acknowledgements over sockets, as their timeout does. */
+  timeOut(): void;
   /** Cuts all sockets. */
   dropSockets(): void;
   /** Sends any text to the sockets. */
@@ -116,6 +118,7 @@ export async function startSlackPeer(options: SlackPeerOptions = {}): Promise<Sl
     sign: (body, atMs) => signatureOf(body, signingSecret, atMs),
     repeat: (delivery) => deliveries.repeat(delivery),
     announce: (reason) => sockets.announce(reason),
+    timeOut: () => sockets.timeOut(),
     dropSockets: () => sockets.drop(),
     sendRaw: (text) => sockets.sendRaw(text),
     sockets,

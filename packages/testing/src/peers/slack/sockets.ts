@@ -71,6 +71,11 @@ export class Sockets implements Transport {
     for (const { connection } of this.#sockets) connection.send(text);
   }
 
+  /** Waits no longer for acknowledgements, as after the timeout. */
+  timeOut(): void {
+    for (const { end } of this.#waiting.values()) end("timeout");
+  }
+
   /** Closes all sockets without a word. */
   drop(): void {
     for (const { connection } of this.#sockets) connection.terminate();
