@@ -5,7 +5,7 @@ import type { Bus, Served } from "@parley/bus";
 import { connectBus } from "@parley/bus";
 import { controlPing, healthReports, inboxReady, newId, store, toolAlive, WireError } from "@parley/contracts";
 import { startNats, type NatsServer } from "@parley/local";
-import { Cleanup, openTestBus, startTestNats } from "@parley/testing";
+import { Cleanup, openTestBus, pollUntil, startTestNats } from "@parley/testing";
 
 const cleanup = new Cleanup();
 let nats: NatsServer;
@@ -54,9 +54,9 @@ test("request is sent again when its reply is lost", async () => {
     if (asked === 1) await first.promise;
     return { epoch: asked };
   });
-  assert.deepEqual(await core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000, attemptMs: 100 }), {
-    epoch: 2,
-  });
+  const { epoch } = await core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000, attemptMs: 100 });
+  // On a busy machine the reply to the second attempt may be late as well.
+  assert.ok(epoch >= 2);
   first.resolve();
   await stopServing(serving);
 });
@@ -122,7 +122,7 @@ test("one replica of a group replies, and all replicas reply where every replica
     await bus.flush();
   }
   const operator = await openTestBus(nats, "operator", cleanup);
-  assert.equal((await operator.gather(healthReports.store, {}, 300)).length, 2);
+  await pollUntil(async () => (await operator.gather(healthReports.store, {}, 300)).length === 2, "both reports");
   await core.request(store.leadershipAcquire, acquire);
   assert.equal(answers, 1);
 });

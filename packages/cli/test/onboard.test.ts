@@ -264,10 +264,8 @@ test("adds an account with one command: hides secrets, refuses a wrong token, an
   const add = () => parleyOnTerminal(home, ["channels", "add", "telegram", "--setting", `api_root=${platform.url}`]);
   const wrong = add();
   await wrong.says(/token from @BotFather \(token_env, not shown\): /);
-  const enteredAtMs = performance.now();
   wrong.write(`7000002:AAWrongTokenOfNobodyForTestsOnly${enter}`);
   const refused = await wrong.outcome();
-  assert.ok(performance.now() - enteredAtMs < 5_000);
   assert.equal(refused.code, 1);
   assert.match(refused.stdout, /token refused by Telegram \(Unauthorized\)/);
   assert.match(refused.stdout, /Nothing was added\. docs\/channels\/telegram\.md explains it under Troubleshooting/);

@@ -112,11 +112,21 @@ test("finds a change whose hint was lost", async () => {
 
 test("serves the last loaded documents during a store outage, and throws when none are loaded", async () => {
   await using cleanup = new Cleanup();
-  const { stack, core, gateway, cache } = await open(cleanup, { recheckMs: 20, timeoutMs: 200 });
+  const { stack, core, gateway } = await open(cleanup);
+  let isAway = false;
+  const real = leaderStoreOf(core);
+  // Impatient only during the outage: on a busy machine a response may take longer.
+  const impatient = {
+    request: (...[contract, input, options]: Parameters<LeaderStore["request"]>) =>
+      real.request(contract, input, isAway ? { timeoutMs: 200 } : options),
+  } as LeaderStore;
+  const cache = new DocumentCache(core, impatient, log, { recheckMs: 20, timeoutMs: 10_000 });
+  cleanup.add(async () => cache.close());
   await put(gateway, "MEMORY.md", "kept");
   await cache.refresh();
   assert.equal((await cache.current()).get("MEMORY.md")?.content, "kept");
   await stack.store.close();
+  isAway = true;
   await assert.rejects(cache.refresh(), (error) => WireError.is(error, "UNAVAILABLE", "TIMEOUT"));
   assert.equal((await cache.current()).get("MEMORY.md")?.content, "kept");
   const late = new DocumentCache(core, leaderStoreOf(core), log, { timeoutMs: 200 });

@@ -82,10 +82,10 @@ test("refuses a grant when any of its characters is altered", async () => {
 test("refuses a grant when it is expired, truncated, or signed with another epoch's key", async () => {
   const other = createTestSigner();
   await assert.rejects(grants.check(sign({ ...rights, maxDurationMs: -1 })), forbidden);
-  const short = sign({ ...rights, maxDurationMs: 2_000 });
-  const { expiresAt } = await grants.check(short);
+  const token = sign(rights);
+  const { expiresAt } = await grants.check(token);
   mock.timers.enable({ apis: ["Date"], now: expiresAt });
-  await assert.rejects(grants.check(short), forbidden, "also one that was accepted before");
+  await assert.rejects(grants.check(token), forbidden, "also one that was accepted before");
   mock.timers.reset();
   await assert.rejects(grants.check(sign(rights).slice(0, -20)), forbidden);
   await assert.rejects(grants.check(signerOf(other, epoch)(rights)), forbidden);

@@ -106,6 +106,7 @@ test("the end of a process is one inbox row, also with repeated and concurrent r
   const hints = core.subscribe(inboxReady, {}, (hint) => {
     if (hint.sessionId === sessionId) heard.resolve(hint.steers);
   });
+  await core.flush();
   const said = await Promise.all(Array.from({ length: 8 }, () => end(id)));
   assert.deepEqual(new Set(said.map(({ announced }) => announced)), new Set([true]));
   assert.deepEqual(await end(id, "something else"), { announced: true });

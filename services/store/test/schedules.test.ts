@@ -141,7 +141,7 @@ describe("a job", () => {
   });
 
   test("is created once per operation id", async () => {
-    const changes = nextChange();
+    const changes = await nextChange();
     const input = wanted({ id: "asked-twice" });
     const first = await core.request(store.scheduleCreate, input);
     const again = await core.request(store.scheduleCreate, input);
@@ -209,12 +209,13 @@ describe("a job", () => {
 });
 
 /** Resolves with the next hint that jobs have changed. */
-function nextChange(): { heard: Promise<void> } {
+async function nextChange(): Promise<{ heard: Promise<void> }> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const subscription = core.subscribe(scheduleChanged, {}, () => {
     subscription.close();
     resolve();
   });
+  await core.flush();
   return { heard: promise };
 }
 
@@ -298,6 +299,7 @@ describe("a due time", () => {
     const job = await create();
     const woken = Promise.withResolvers<string>();
     const hints = core.subscribe(inboxReady, {}, ({ sessionId }) => woken.resolve(sessionId));
+    await core.flush();
     await fire([await makeDue(job, 1)]);
     assert.equal(await woken.promise, await sessionOf(`cron:${job.id}`));
     hints.close();

@@ -516,10 +516,10 @@ describe("outbox", () => {
       for (const text of ["1", "2", "3"]) await queue("rates", conversation, text);
     }
     const rates = {
-      account: { burst: 6, everyMs: 60_000 },
+      account: { burst: 6, everyMs: 6_000_000 },
       conversations: [
-        { pattern: "^g", burst: 1, everyMs: 60_000 },
-        { pattern: "", burst: 2, everyMs: 60_000 },
+        { pattern: "^g", burst: 1, everyMs: 6_000_000 },
+        { pattern: "", burst: 2, everyMs: 6_000_000 },
       ],
     };
     const sent: string[] = [];
@@ -533,7 +533,7 @@ describe("outbox", () => {
         }),
       );
       sent.push(...claims.flatMap(({ rows }) => rows.map(({ address }) => address.conversation)));
-      if (round === 3) assert.ok(claims.every(({ waitMs = 0 }) => waitMs > 50_000 && waitMs <= 60_000));
+      if (round === 3) assert.ok(claims.every(({ waitMs = 0 }) => waitMs > 5_000_000 && waitMs <= 6_000_000));
     }
     assert.equal(sent.length, 6, "the account's burst");
     const count = (conversation: string) => sent.filter((each) => each === conversation).length;
@@ -541,7 +541,7 @@ describe("outbox", () => {
   });
 
   test("a pause of a conversation outlives its text, and a second one pauses the account for all", async () => {
-    const limited: Outcome = { state: "retry", afterMs: 60_000, reason: "429", scope: "conversation" };
+    const limited: Outcome = { state: "retry", afterMs: 6_000_000, reason: "429", scope: "conversation" };
     const { outboxId } = await queue("storm", "a", "first");
     await queue("storm", "a", "second");
     await claimOutbox("storm", { continues: true });
@@ -550,18 +550,18 @@ describe("outbox", () => {
     assert.deepEqual((await claimOutbox("storm", { continues: true })).rows, [], "the next text of the chat waits too");
     const other = await queue("storm", "b", "other");
     assert.equal((await claimOutbox("storm", { continues: true })).rows.length, 1, "other chats go on");
-    await settleRow(other.outboxId, { ...limited, afterMs: 30_000 });
+    await settleRow(other.outboxId, { ...limited, afterMs: 3_000_000 });
     await queue("storm", "c", "third");
     const { rows, waitMs = 0 } = await claimOutbox("storm", {
       owner: { replica: "gateway-2", incarnation: "two" },
       continues: true,
     });
     assert.deepEqual(rows, []);
-    assert.ok(waitMs > 25_000 && waitMs <= 30_000, String(waitMs));
+    assert.ok(waitMs > 2_500_000 && waitMs <= 3_000_000, String(waitMs));
   });
 
   test("an account sends one text after its pause and then keeps its rate; a held text is no attempt", async () => {
-    const rates = { account: { burst: 5, everyMs: 60_000 } };
+    const rates = { account: { burst: 5, everyMs: 6_000_000 } };
     const { outboxId } = await queue("resumed", "a", "first");
     const claim = () => claimOutbox("resumed", { continues: true, rates });
     await claim();
@@ -575,7 +575,7 @@ describe("outbox", () => {
     );
     const { rows, waitMs = 0 } = await claim();
     assert.deepEqual(rows, []);
-    assert.ok(waitMs > 50_000 && waitMs <= 60_000, String(waitMs));
+    assert.ok(waitMs > 5_000_000 && waitMs <= 6_000_000, String(waitMs));
   });
 });
 

@@ -73,10 +73,13 @@ test("distinguishes an unreachable server, a timeout and a response without audi
   });
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
-  const at = (path: string) =>
-    httpSynthesizer(settings({ url: `http://127.0.0.1:${port}${path}`, timeout_seconds: 1 }), undefined);
+  const at = (path: string, more = {}) =>
+    httpSynthesizer(settings({ url: `http://127.0.0.1:${port}${path}`, ...more }), undefined);
   await assert.rejects(at("/v1").synthesize("x", { signal }), failsWith(/no audio$/, false));
-  await assert.rejects(at("/silent").synthesize("x", { signal }), failsWith(/timed out$/, true));
+  await assert.rejects(
+    at("/silent", { timeout_seconds: 1 }).synthesize("x", { signal }),
+    failsWith(/timed out$/, true),
+  );
 });
 
 test("works with a third-party server of the same API", async () => {
