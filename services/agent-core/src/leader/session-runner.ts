@@ -4,6 +4,7 @@ import { faultPoint } from "@parley/chassis";
 import { sessionEvent, store, type controlCompact, type OutputOf, type TrustLevel } from "@parley/contracts";
 import { FairSemaphore, Permit } from "@parley/kit";
 import { failTurn } from "../turn/finish.ts";
+import { beginActive, type Active } from "./active-session.ts";
 import { compactOnDemand, type CompactionRequest } from "./compact-on-request.ts";
 import { claimOfStarted, refreshView } from "../session/refresh-view.ts";
 import { TurnInterruptedError, runTurn, type TurnEnd } from "../turn/loop.ts";
@@ -12,20 +13,6 @@ import { hasOutputHooks, redactedText } from "../hooks/matcher.ts";
 import type { TurnDeps } from "../turn/dependencies.ts";
 import { LeadershipLostError } from "../store-client/leader-store.ts";
 import { Views } from "../session/view.ts";
-
-interface Active {
-  /** Woken while working: input may have arrived since the last check. */
-  again: boolean;
-  turnId: string | undefined;
-  /** Of the running turn: only input of equal trust joins it. */
-  trust: TrustLevel | undefined;
-  stop: AbortController;
-  /** Input has arrived since the running turn last checked. */
-  input: boolean;
-  /** A turn that the store started for this leader. */
-  started: store.StartedTurn | undefined;
-  done: Promise<void>;
-}
 
 /** What a wake-up reports in addition to the session. */
 export interface WakeUp {
@@ -131,15 +118,7 @@ export class SessionRunner {
   /** Reserves the session until it is released. */
   #hold(sessionId: string, started?: store.StartedTurn): { active: Active; release: () => void } {
     const ended = Promise.withResolvers<void>();
-    const active: Active = {
-      again: false,
-      turnId: undefined,
-      trust: undefined,
-      stop: new AbortController(),
-      input: false,
-      started,
-      done: ended.promise,
-    };
+    const active = beginActive(started, ended.promise);
     this.#active.set(sessionId, active);
     const release = () => {
       this.#active.delete(sessionId);

@@ -1,0 +1,29 @@
+// The state of a session while this leader works on it.
+import type { store, TrustLevel } from "@parley/contracts";
+
+export interface Active {
+  /** Woken while working: input may have arrived since the last check. */
+  again: boolean;
+  turnId: string | undefined;
+  /** Of the running turn: only input of equal trust joins it. */
+  trust: TrustLevel | undefined;
+  stop: AbortController;
+  /** Input has arrived since the running turn last checked. */
+  input: boolean;
+  /** A turn that the store started for this leader. */
+  started: store.StartedTurn | undefined;
+  done: Promise<void>;
+}
+
+/** The state before the first turn. `done` resolves when the session is no longer worked on. */
+export function beginActive(started: store.StartedTurn | undefined, done: Promise<void>): Active {
+  return {
+    again: false,
+    turnId: undefined,
+    trust: undefined,
+    stop: new AbortController(),
+    input: false,
+    started,
+    done,
+  };
+}
