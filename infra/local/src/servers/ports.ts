@@ -26,7 +26,7 @@ async function listenProblem(port: number): Promise<string | null> {
 
 /**
  * Reserves a port until this process ends, against other calls of `freePort` here and in other processes: a server that gets the port listens
- * only some time later. The UDP port of the same number stands for it; false: another process has it.
+ * only some time later. The UDP port of the same number marks it; false: it is reserved already.
  */
 async function reserve(port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
