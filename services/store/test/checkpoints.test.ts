@@ -36,9 +36,11 @@ const file = (path: string, content: string): CapturedFile => ({
 });
 
 /** A turn that has ended. */
-async function turn(sessionKey: string) {
+/** Runs a turn; `work` happens while it runs. */
+async function turn(sessionKey: string, work?: (of: { sessionId: string; turnId: string }) => Promise<void>) {
   const { sessionId } = await fixture.put(sessionKey, { ...saying("do it"), replyTo: null });
   const { turnId } = await fixture.started(sessionId);
+  await work?.({ sessionId, turnId });
   await core.request(store.turnFinish, {
     ...fixture.fenced(),
     turnId,
@@ -71,6 +73,13 @@ const permit = async ({ sessionId, turnId }: { sessionId: string; turnId: string
 });
 const begin = async (of: { sessionId: string; turnId: string }, rewindId: string, by: string, ttlMs = 60_000) =>
   runner.request(store.rewindBegin, { rewind: await permit(of, rewindId), runner: by, ttlMs });
+const processKey = "k".repeat(32);
+/** Begins a background process for a turn's session, as the tool-runner `by`. */
+const beginProcess = async (of: { sessionId: string; turnId: string }, id: string, by: string) => {
+  const grant = fixture.grant({ ...of, n: 1 });
+  const input = { grant, id, runner: by, keyHash: createHash("sha256").update(processKey).digest("hex"), command: "sleep 1", notify: false };
+  await runner.request(store.processBegin, { ...input, startedAt: new Date().toISOString() });
+};
 const filesOf = async (of: { sessionId: string; turnId: string }, afterPath: string | null = null) =>
   runner.request(store.checkpointFiles, { rewind: await permit(of, randomUUID()), afterPath });
 
@@ -115,6 +124,29 @@ test("two writers of the same paths in different orders do not deadlock", async 
     await Promise.all(orders.map((each) => recordFiles(database, ended.turnId, each)));
   }
   await database.pool.end();
+});
+
+test("a rewind is not granted while a background process runs on a tool-runner that has not reported", async () => {
+  const ended = await turn("background", (of) => beginProcess(of, "1@writer", "writer#1"));
+  const request = async (idle: string[]) =>
+    runner.request(store.rewindBegin, {
+      rewind: await permit(ended, rewindId),
+      runner: "a#1",
+      ttlMs: 60_000,
+      idle,
+    });
+  const rewindId = randomUUID();
+  const unconfirmed = { status: "unconfirmed", processId: "1@writer" };
+  assert.deepEqual(await request([]), unconfirmed);
+  assert.deepEqual(await request(["a", "writer-2"]), unconfirmed);
+  const begun = await request(["writer"]);
+  assert.ok(begun.status === "granted");
+  const rewind = await permit(ended, rewindId);
+  await runner.request(store.rewindUpdate, { rewind, fence: begun.fence, change: { report: null } });
+  await runner.request(store.processEnd, { id: "1@writer", key: processKey, text: "ended" });
+  const after = await request([]);
+  assert.ok(after.status === "granted");
+  await runner.request(store.rewindUpdate, { rewind, fence: after.fence, change: { report: null } });
 });
 
 test("a checkpoint of an unknown turn is refused", async () => {

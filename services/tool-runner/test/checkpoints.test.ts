@@ -1,6 +1,6 @@
 // Checkpoints and rewinds on a real store and real tool-runners: a rewind restores what a turn changed, also after a crash.
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import {
   existsSync,
   lstatSync,
@@ -237,6 +237,27 @@ describe("a rewind", () => {
     ]);
     await assert.rejects(rewind(ended), failsWith("CONFLICT", /background process .* may change files/));
     writeFileSync(at("background/go"), "");
+  });
+
+  test("is rejected while a background process runs on a tool-runner that does not answer", async () => {
+    await using local = new Cleanup();
+    const runner = await fixture.runner("confirms", { rewindTimes: { confirmMs: 0 } });
+    local.add(() => runner.close());
+    const input = { path: "silent/a", content: "1" };
+    const [request] = await fixture.plan([{ tool: "write", class: "idempotent", input }]);
+    assert.ok(request !== undefined);
+    assert.equal((await fixture.call(request)).state, "done");
+    const key = randomUUID();
+    const { grant = assert.fail("a call has a grant") } = request;
+    const about = { id: "1@silent", runner: "silent#1", command: "echo > silent/a", notify: false };
+    const keyHash = createHash("sha256").update(key).digest("hex");
+    await runnerBus.request(store.processBegin, { ...about, grant, keyHash, startedAt: new Date().toISOString() });
+    await fixture.finish(request.turnId);
+    await assert.rejects(rewind(request), failsWith("CONFLICT", /background process 1@silent .* may change files/));
+    assert.equal(text("silent/a"), "1");
+    await runnerBus.request(store.processEnd, { id: about.id, key, text: "ended" });
+    await rewind(request);
+    assert.equal(existsSync(at("silent/a")), false);
   });
 
   test("returns the same report when repeated with its id", async () => {

@@ -99,16 +99,19 @@ export const rewindDocument = storeRequest({
 export const rewindBegin = storeRequest({
   subject: "store.rewind.begin",
   clients: ["tool-runner"],
-  doc: "Acquire the workspace for a rewind, for `ttlMs` at a time, and create the rewind's own checkpoint. `busy`: another runner works on this or another rewind. A runner's name before `#` is stable across restarts: a lease of its previous instance is free. CONFLICT while a turn of the session or of its sub-agents runs; NOT_FOUND when the session has no such turn or checkpoint.",
+  doc: "Acquire the workspace for a rewind, for `ttlMs` at a time, and create the rewind's own checkpoint. `busy`: another runner works on this or another rewind. A runner's name before `#` is stable across restarts: a lease of its previous instance is free. `unconfirmed`: a background process of the session runs on a tool-runner that is not in `idle`. CONFLICT while a turn of the session or of its sub-agents runs; NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
     rewind: RewindPermit,
     /** The name of the tool-runner process, `<replica>#<instance>`. */
     runner: z.string(),
     ttlMs: z.number().int().positive(),
+    /** Tool-runners that have reported no running background process of the session. Omitted: not checked. */
+    idle: z.array(z.string()).optional(),
   }),
   output: z.discriminatedUnion("status", [
     z.object({ status: z.literal("granted"), fence: z.number().int() }),
     z.object({ status: z.literal("busy") }),
+    z.object({ status: z.literal("unconfirmed"), processId: z.string() }),
     z.object({ status: z.literal("done"), report: RewindReportSchema }),
   ]),
 });

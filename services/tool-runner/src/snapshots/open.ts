@@ -65,12 +65,10 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
     blobs,
     rows,
     runner: options.runner,
-    busy: async (sessionId) => {
+    background: async (sessionId) => {
       const replicas = await bus.gather(toolProcesses, { sessionId }, gatherMs);
       const running = replicas.flatMap(({ processes }) => processes.filter(({ ended }) => ended === null));
-      return running[0] === undefined
-        ? undefined
-        : `background process ${running[0].id} of this session may change files`;
+      return { running: running[0]?.id, idle: replicas.map(({ replica }) => replica) };
     },
     times: { ...rewindTimes, ...options.times },
     faultPoint: options.faultPoint,

@@ -25,9 +25,11 @@ export interface RewindTimes {
   pollMs: number;
   /** How long to wait for another rewind. */
   patienceMs: number;
+  /** How long to wait for a tool-runner to report whether its background process still runs. */
+  confirmMs: number;
 }
 
-export const rewindTimes: RewindTimes = { ttlMs: 10_000, pollMs: 200, patienceMs: 30_000 };
+export const rewindTimes: RewindTimes = { ttlMs: 10_000, pollMs: 200, patienceMs: 30_000, confirmMs: 5_000 };
 
 export interface RewinderDependencies {
   /** Opens a workspace by its id; undefined: the main one. */
@@ -36,8 +38,8 @@ export interface RewinderDependencies {
   rows: CheckpointClient;
   /** The process instance of this replica. */
   runner: string;
-  /** Background work that may write, as a sentence without its end; undefined if none. */
-  busy: (sessionId: string) => Promise<string | undefined>;
+  /** The session's background processes, as far as tool-runners report them: one that runs, and the tool-runners without any. */
+  background: (sessionId: string) => Promise<{ running: string | undefined; idle: string[] }>;
   times: RewindTimes;
   faultPoint: (name: string) => void;
   onEnd: (sessionId: string, report: RewindReport) => void;
@@ -126,15 +128,18 @@ export class Rewinder {
   }
 
   async #begin(input: Input): Promise<{ fence: number } | { report: RewindReport }> {
-    const { rows, runner, times, busy } = this.#deps;
+    const { rows, runner, times, background } = this.#deps;
     const rewind = permitOf(input);
-    const deadline = performance.now() + times.patienceMs;
+    const startMs = performance.now();
     for (;;) {
-      const writer = await busy(input.sessionId);
-      if (writer !== undefined) throw new WireError("CONFLICT", `${writer}; stop it, then rewind`);
-      const begun = await rows.begin({ rewind, runner, ttlMs: times.ttlMs });
-      if (begun.status !== "busy") return begun;
-      if (performance.now() >= deadline) throw new WireError("UNAVAILABLE", "another rewind is still running");
+      const { running, idle } = await background(input.sessionId);
+      if (running !== undefined) throw mayWrite(running);
+      const begun = await rows.begin({ rewind, runner, ttlMs: times.ttlMs, idle });
+      const waitedMs = performance.now() - startMs;
+      if (begun.status === "unconfirmed") {
+        if (waitedMs >= times.confirmMs) throw mayWrite(begun.processId);
+      } else if (begun.status !== "busy") return begun;
+      else if (waitedMs >= times.patienceMs) throw new WireError("UNAVAILABLE", "another rewind is still running");
       await delay(times.pollMs);
     }
   }
@@ -165,6 +170,13 @@ export class Rewinder {
     }
     return done;
   }
+}
+
+function mayWrite(processId: string): WireError {
+  return new WireError(
+    "CONFLICT",
+    `background process ${processId} of this session may change files; stop it, then rewind`,
+  );
 }
 
 function permitOf({ opId: rewindId, secret }: Input): store.RewindPermit {

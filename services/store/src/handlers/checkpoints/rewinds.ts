@@ -18,7 +18,7 @@ import type { Handlers } from "../handler.ts";
 /** Advisory lock, held while a rewind begins, so that two cannot begin at the same time. */
 const rewindLock = 7_305_510_223;
 
-type BeginInput = PermittedRewind & Pick<InputOf<typeof store.rewindBegin>, "runner" | "ttlMs">;
+type BeginInput = PermittedRewind & Omit<InputOf<typeof store.rewindBegin>, "rewind">;
 type BeginOutput = OutputOf<typeof store.rewindBegin>;
 
 interface RewindRow {
@@ -35,7 +35,7 @@ interface RewindRow {
 }
 
 export const rewindHandlers = {
-  rewindBegin: withRewindPermit(async ({ database }, permit, { runner, ttlMs }) => {
+  rewindBegin: withRewindPermit(async ({ database }, permit, { runner, ttlMs, idle }) => {
     const input = { ...permit, runner, ttlMs };
     return runTransaction(database, async (client) => {
       await client.query(`SELECT pg_advisory_xact_lock(${rewindLock})`);
@@ -58,6 +58,8 @@ export const rewindHandlers = {
       if (rows.some((row) => row.state === "running" && !row.available)) return { status: "busy" };
       await startOf(client, input); // throws NOT_FOUND if this session has no such turn or rewind
       await refuseWhileRunning(client, input.sessionId);
+      const processId = idle === undefined ? null : await runningProcess(client, input.sessionId, idle);
+      if (processId !== null) return { status: "unconfirmed", processId };
       return startRewind(client, input);
     });
   }),
@@ -134,6 +136,16 @@ async function refuseWhileRunning(client: PoolClient, sessionId: string): Promis
   if (rows[0] === undefined) return;
   const who = rows[0].own ? "a turn of this session" : "a sub-agent of this session";
   throw new WireError("CONFLICT", `${who} is still running and may change files; stop it or wait for its end`);
+}
+
+/** A background process of the session on a tool-runner that is not in `idle`; null: none. */
+async function runningProcess(client: PoolClient, sessionId: string, idle: readonly string[]): Promise<string | null> {
+  const { rows } = await client.query<{ id: string }>(
+    `SELECT id FROM parley.processes
+     WHERE session_id = $1 AND state = 'running' AND split_part(runner, '#', 1) <> ALL ($2) ORDER BY started_at LIMIT 1`,
+    [sessionId, idle],
+  );
+  return rows[0]?.id ?? null;
 }
 
 /** Starts the rewind, or lets another runner continue it under the next fence. */
