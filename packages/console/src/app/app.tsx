@@ -1,7 +1,7 @@
 // The frame of the console: sign-in or shell, navigation, palette, keys.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { signedIn } from "../api/http.ts";
 import { connection } from "../api/socket.ts";
 import { Icon } from "../parts/icons.tsx";
@@ -24,11 +24,12 @@ function Shell(): JSX.Element {
   const { view, id } = route.value;
   const current = views.find(({ name }) => name === view);
   useEffect(() => watchApprovals(), []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     menuOpen.value = false;
     document.title = current === undefined ? "Parley" : `${current.title} · Parley`;
   }, [view, id]);
-  useEffect(() => {
+  // Before the first paint: who sees the page may press a key.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key === "Escape") menuOpen.value = false;
       handleKey(event);

@@ -6,7 +6,7 @@ import { listedViews } from "./views.ts";
 
 export const helpOpen = signal(false);
 
-/** How long `g` waits for its letter. */
+/** How long `g` waits for its letter: between the presses, also when a busy page handles them late. */
 const chordMs = 1_000;
 let chordUntilMs = 0;
 
@@ -17,7 +17,7 @@ export function handleKey(event: KeyboardEvent): void {
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  if (performance.now() < chordUntilMs) {
+  if (event.timeStamp < chordUntilMs) {
     chordUntilMs = 0;
     const view = listedViews.find(({ key }) => key === event.key);
     if (view !== undefined) {
@@ -31,7 +31,7 @@ export function handleKey(event: KeyboardEvent): void {
       helpOpen.value = true;
       break;
     case "g":
-      chordUntilMs = performance.now() + chordMs;
+      chordUntilMs = event.timeStamp + chordMs;
       break;
     case "j":
     case "k":

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import { Cleanup, makeDeadLetter, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
 import type { Browser, Locator, Page } from "playwright-core";
-import { findChromium, signInLink, startBrowser, startFront, type Front } from "./support.ts";
+import { findChromium, goByKeys, signInLink, startBrowser, startFront, type Front } from "./support.ts";
 
 const chromium = findChromium();
 /** The only reason to skip: no browser in PARLEY_CHROMIUM, on the PATH or in the cache. */
@@ -418,8 +418,7 @@ describe("console", { skip }, () => {
     await page.getByRole("combobox").fill("usage");
     await page.keyboard.press("Enter");
     await page.locator("h1", { hasText: "Usage" }).waitFor();
-    await page.keyboard.press("g");
-    await page.keyboard.press("s");
+    await goByKeys(page, "s");
     await page.locator(".session-line").first().waitFor();
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");

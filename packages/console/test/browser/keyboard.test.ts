@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
 import type { Page } from "playwright-core";
-import { findChromium, signInLink, startBrowser } from "./support.ts";
+import { findChromium, goByKeys, signInLink, startBrowser } from "./support.ts";
 
 const chromium = findChromium();
 const skip = chromium === null ? "Chromium is not installed (apt install chromium, or PARLEY_CHROMIUM)" : false;
@@ -86,8 +86,7 @@ describe("the console by keyboard", { skip }, () => {
 
   test("opens every view with g and its key, where what is empty says what to do next", async () => {
     for (const [title, key, advice] of views.toReversed()) {
-      await page.keyboard.press("g");
-      await page.keyboard.press(key);
+      await goByKeys(page, key);
       await page.locator('.nav-list a[aria-current="page"]', { hasText: title }).waitFor();
       await main().getByText(advice).first().waitFor();
       assert.equal(await page.title(), `${title} · Parley`);
@@ -96,8 +95,7 @@ describe("the console by keyboard", { skip }, () => {
 
   test("reaches everything in every view with Tab, in reading order and with a visible ring", async () => {
     for (const [title, key, advice] of views) {
-      await page.keyboard.press("g");
-      await page.keyboard.press(key);
+      await goByKeys(page, key);
       await main().getByText(advice).first().waitFor();
       const stops = await tabStops();
       assert.equal(stops[0]?.name, "Skip to content", title);
@@ -153,8 +151,7 @@ describe("the console by keyboard", { skip }, () => {
   });
 
   test("moves through rows with j and k, and types into fields without moving", async () => {
-    await page.keyboard.press("g");
-    await page.keyboard.press("l");
+    await goByKeys(page, "l");
     const rows = page.locator("[data-row]");
     await rows.nth(2).waitFor();
     const at = () => rows.evaluateAll((all) => all.findIndex((row) => row === document.activeElement));
@@ -164,13 +161,39 @@ describe("the console by keyboard", { skip }, () => {
     assert.equal(await at(), 1);
     await page.keyboard.press("k");
     assert.equal(await at(), 0);
-    await page.keyboard.press("g");
-    await page.keyboard.press("e");
+    await goByKeys(page, "e");
     await page.getByLabel("Search settings").waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("gjk?");
     assert.equal(await page.getByLabel("Search settings").inputValue(), "gjk?");
     assert.equal(await page.getByRole("dialog").count(), 0);
+  });
+
+  test("goes to a view when the page was busy between g and its key", async () => {
+    await page.evaluate(() => {
+      const [g, key] = ["g", "u"].map((each) => new KeyboardEvent("keydown", { key: each, bubbles: true }));
+      document.body.dispatchEvent(g as KeyboardEvent);
+      const busyUntilMs = performance.now() + 1_100;
+      while (performance.now() < busyUntilMs);
+      document.body.dispatchEvent(key as KeyboardEvent);
+    });
+    await page.locator("h1", { hasText: "Usage" }).waitFor();
+  });
+
+  test("takes a key as soon as the navigation is there", async () => {
+    await page.addInitScript(() => {
+      const observer = new MutationObserver(() => {
+        if (document.querySelector(".nav-list") === null) return;
+        observer.disconnect();
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true }));
+      });
+      observer.observe(document, { subtree: true, childList: true });
+    });
+    await page.reload();
+    const list = page.getByRole("dialog", { name: "Keys" });
+    await list.waitFor();
+    await page.keyboard.press("Escape");
+    await list.waitFor({ state: "detached" });
   });
 
   test("uses the colours of the system", async () => {

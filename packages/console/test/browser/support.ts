@@ -1,7 +1,7 @@
 // A real browser for the tests: Debian's Chromium, driven by playwright-core.
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import { chromium, type Browser } from "playwright-core";
+import { chromium, type Browser, type Page } from "playwright-core";
 
 export { findChromium } from "@parley/local";
 
@@ -15,6 +15,11 @@ export async function signInLink(url: string, token: string): Promise<string> {
   const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(`${url}/api/console/codes`, { method: "POST", headers });
   return `${url}/#code=${((await response.json()) as { code: string }).code}`;
+}
+
+/** Presses `g` and the key of a view, as fast as the page takes them: `g` waits for its key only a second. */
+export async function goByKeys(page: Page, key: string): Promise<void> {
+  await Promise.all([page.keyboard.press("g"), page.keyboard.press(key)]);
 }
 
 export interface Front {
