@@ -190,7 +190,7 @@ describe("exit of a turn", () => {
   test("ends with the model's error after three attempts", async () => {
     const turn = await fixture.turn("fail: overloaded always\nsay: never", "error");
     assert.deepEqual([turn.state, turn.exitReason], ["failed", "error"]);
-    const retries = fixture.events.filter((event) => event.type === "model.retry" && event.turnId === turn.turnId);
+    const retries = (await fixture.eventsOf(turn.turnId)).filter(({ type }) => type === "model.retry");
     assert.equal(retries.length, 2);
   });
 });

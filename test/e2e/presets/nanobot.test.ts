@@ -427,7 +427,7 @@ describe("history and window", () => {
     fixture.cluster.scripted?.failNext({ status: 413 });
     const turn = await fixture.turn("say: shorter now", "too-long");
     assert.equal(turn.text, "shorter now");
-    assert.ok(fixture.events.some((event) => event.type === "compacted" && event.turnId === turn.turnId));
+    assert.ok((await fixture.eventsOf(turn.turnId)).some(({ type }) => type === "compacted"));
     assert.doesNotMatch(fixture.lastRequest().messages.join("\n"), /heard 0/);
   });
 
@@ -439,9 +439,9 @@ describe("history and window", () => {
     const lost = await fixture.turn("fail: context_overflow always\nsay: never", "overflow");
     assert.deepEqual([lost.state, lost.exitReason], ["failed", "error"]);
     assert.match(lost.text ?? "", /too long for the model/);
-    const shorter = fixture.events.filter((event) => event.type === "compacted" && event.turnId === lost.turnId);
+    const shorter = await fixture.eventsOf(lost.turnId);
     assert.deepEqual(
-      shorter.map((event) => event.type === "compacted" && [event.trigger, event.strategy]),
+      shorter.flatMap((event) => (event.type === "compacted" ? [[event.trigger, event.strategy]] : [])),
       [["overflow", "trim"]],
     );
     assert.equal((await fixture.turn("say: it fits now", "overflow")).text, "it fits now");

@@ -23,8 +23,7 @@ describe("loop", () => {
   // design: 002.1
   test("streams the answer and returns the final text", async () => {
     const turn = await fixture.turn("say: one two three four five six seven eight");
-    await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
-    const pieces = fixture.events.filter((event) => event.type === "text.delta" && event.turnId === turn.turnId);
+    const pieces = (await fixture.eventsOf(turn.turnId)).filter(({ type }) => type === "text.delta");
     assert.ok(pieces.length > 1);
     assert.deepEqual([turn.exitReason, turn.text], ["end_turn", "one two three four five six seven eight"]);
   });

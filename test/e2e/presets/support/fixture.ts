@@ -46,10 +46,12 @@ export interface ClusterFixture {
   stop(sessionId: string): Promise<void>;
   /** Sets the model of this session from its next call on; null: the agent's own model. */
   useModel(sessionId: string, model: string | null): Promise<void>;
-  /** The turn of a message that was sent before; waits for its end. */
+  /** The turn of a message that was sent before; waits for its end, which `events` may contain later. */
   ended(messageId: string): Promise<Turn>;
+  /** The events of a turn from its start to its end; waits for the end. */
+  eventsOf(turnId: string): Promise<SessionEvent[]>;
   session(key: string): Promise<SessionSummary>;
-  /** Sub-agents' sessions of a session, newest first. */
+  /** Sub-agents' sessions of a session; the last changed one first. */
   children(sessionId: string): Promise<SessionSummary[]>;
   /** The whole log of a session. */
   log(sessionId: string): Promise<Message[]>;
@@ -149,6 +151,12 @@ export async function startClusterFixture(
     happens,
     ended,
     log,
+    async eventsOf(turnId) {
+      await happens((event) => event.type === "turn.finished" && event.turnId === turnId);
+      return events.filter((event) =>
+        event.type === "message" ? event.message.turnId === turnId : "turnId" in event && event.turnId === turnId,
+      );
+    },
     async begun(messageId) {
       const event = await happens((each) => each.type === "turn.started" && each.inboxIds.includes(messageId));
       return event.type === "turn.started" ? event.turnId : "";
@@ -215,7 +223,7 @@ export function spawning(tool: string, input: Record<string, unknown>): string {
   return `tool: ${tool} ${JSON.stringify(input)}`;
 }
 
-/** A command that ends when the file exists. */
+/** A command that ends when the file exists. It does not move to the background on a busy machine. */
 export function waitingFor(file: string): string {
-  return `tool: exec ${JSON.stringify({ command: `until test -e ${file}; do sleep 0.02; done` })}`;
+  return `tool: exec ${JSON.stringify({ command: `until test -e ${file}; do sleep 0.02; done`, wait_seconds: 120 })}`;
 }
