@@ -1,15 +1,21 @@
 // Sub-agents that end while their parent is busy, compacted, restarted, reset or forked; and costs that count for the parent
 // while the child still runs.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { textOf } from "@parley/contracts";
-import { Cleanup } from "@parley/testing";
-import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
+import { store, textOf } from "@parley/contracts";
+import { Cleanup, pollUntil } from "@parley/testing";
+import { startClusterFixture, waitingFor, type ClusterFixture } from "../presets/support/fixture.ts";
 
 const spawn = (prompt: string, mode: "wait" | "background") =>
   `tool: sessions_spawn ${JSON.stringify({ prompt, mode })}`;
 const command = (fixture: ClusterFixture, conversation: string, text: string) =>
   fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
+
+/** Ends the commands that wait for the file. */
+const createFile = (fixture: ClusterFixture, name: string) =>
+  writeFile(join(fixture.cluster.home, "workspace", name), "");
 
 /** The sub-agent's result as input of a session; waits for it. */
 async function announced(fixture: ClusterFixture, sessionId: string): Promise<{ turnId: string; seq: number }> {
@@ -41,9 +47,16 @@ describe("result of a background sub-agent", () => {
   test("joins the parent's running turn once, also when the leader dies in between", async () => {
     await fixture.cluster.fault("agent.after_append", "kill");
     const messageId = await fixture.client.post(
-      `${spawn("say: found it", "background")}\nthen\ntool: exec {"command":"sleep 2"}\nthen\nsay: on my own`,
+      `${spawn("say: found it", "background")}\nthen\n${waitingFor("injected")}\nthen\nsay: on my own`,
       { conversation: "inject" },
     );
+    await fixture.begun(messageId);
+    const { sessionId: parent } = await fixture.session("http:default:inject");
+    await pollUntil(async () => {
+      const { rows } = await fixture.bus.request(store.inboxList, { sessionId: parent, limit: 10 });
+      return rows.length > 0;
+    }, "the result of the sub-agent in the queue");
+    await createFile(fixture, "injected");
     const { turnId, sessionId } = await fixture.ended(messageId);
     const result = await announced(fixture, sessionId);
     assert.equal(result.turnId, turnId);
@@ -63,14 +76,18 @@ describe("result of a background sub-agent", () => {
     const { sessionId } = await fixture.turn("say: hello", "queue");
     await command(fixture, "queue", "/queue mode queue");
     const messageId = await fixture.client.post(
-      `${spawn("say: found it", "background")}\nthen\ntool: exec {"command":"sleep 1"}\nthen\nsay: on my own`,
+      `${spawn("say: found it", "background")}\nthen\n${waitingFor("queued")}\nthen\nsay: on my own`,
       { conversation: "queue", mode: "queue" },
     );
+    await pollUntil(async () => {
+      const { rows } = await fixture.bus.request(store.inboxList, { sessionId, limit: 10 });
+      return rows.length > 0;
+    }, "the result of the sub-agent in the queue");
+    await createFile(fixture, "queued");
     const turn = await fixture.ended(messageId);
     assert.equal(turn.text, "on my own");
     const result = await announced(fixture, sessionId);
-    assert.notEqual(turn.state, "running");
-    assert.ok(result.seq > 0);
+    assert.notEqual(result.turnId, turn.turnId);
   });
 
   // design: interaction.3
@@ -78,7 +95,7 @@ describe("result of a background sub-agent", () => {
     await fixture.turn(`say: I see\n${"a long letter ".repeat(2_000)}`, "compact");
     await fixture.turn("say: yes", "compact");
     const turn = await fixture.turn(
-      `${spawn("pause: 2500\nsay: found it", "background")}\nthen\nsay: went on`,
+      `${spawn(`${waitingFor("compacted")}\nthen\nsay: found it`, "background")}\nthen\nsay: went on`,
       "compact",
     );
     const compacted = await fixture.client.fetch(`/api/sessions/${turn.sessionId}/compact`, {
@@ -86,39 +103,46 @@ describe("result of a background sub-agent", () => {
       body: "{}",
     });
     assert.match(await compacted.text(), /"outcome":"compacted"/);
+    await createFile(fixture, "compacted");
     await announced(fixture, turn.sessionId);
   });
 
   // design: interaction.3, 004.11
   test("arrives once when the leader was killed twice", async () => {
     const turn = await fixture.turn(
-      `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,
+      `${spawn(`${waitingFor("restarted")}\nthen\nsay: found it`, "background")}\nthen\nsay: went on`,
       "restart",
     );
     await fixture.cluster.kill("agent-core", 1, "SIGKILL");
     await fixture.cluster.kill("agent-core", 2, "SIGKILL");
+    await createFile(fixture, "restarted");
     await announced(fixture, turn.sessionId);
     assert.equal((await fixture.children(turn.sessionId)).length, 1);
   });
 
   test("goes to the original session when /new has started another one", async () => {
     const turn = await fixture.turn(
-      `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,
+      `${spawn(`${waitingFor("reset")}\nthen\nsay: found it`, "background")}\nthen\nsay: went on`,
       "reset",
     );
     await command(fixture, "reset", "/new");
     const fresh = await fixture.turn("say: a new beginning", "reset");
     assert.notEqual(fresh.sessionId, turn.sessionId);
+    await createFile(fixture, "reset");
     await announced(fixture, turn.sessionId);
     assert.ok(!(await fixture.log(fresh.sessionId)).some(({ parts }) => textOf(parts).includes("found it")));
   });
 
   // design: interaction.3
   test("goes to the original session when /session fork has copied it", async () => {
-    const turn = await fixture.turn(`${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`, "fork");
+    const turn = await fixture.turn(
+      `${spawn(`${waitingFor("forked")}\nthen\nsay: found it`, "background")}\nthen\nsay: went on`,
+      "fork",
+    );
     await command(fixture, "fork", "/session fork a copy");
     const copy = await fixture.turn("say: in the copy", "fork");
     assert.notEqual(copy.sessionId, turn.sessionId);
+    await createFile(fixture, "forked");
     await announced(fixture, turn.sessionId);
   });
 });

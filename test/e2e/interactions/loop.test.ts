@@ -1,13 +1,13 @@
 // Parts of the loop that interact: cancelled parallel calls, hooks and nudges that never end, compaction during a turn, rewound
 // files; with kills in between.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store, textOf, type ToolResult } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import pg from "pg";
-import { spawning, startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
+import { spawning, startClusterFixture, waitingFor, type ClusterFixture } from "../presets/support/fixture.ts";
 
 const say = (fixture: ClusterFixture, conversation: string, text: string) =>
   fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
@@ -57,7 +57,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
   test("records one result for each parallel call, in call order, when they are stopped", async () => {
     const calls = [
       spawning("sessions_spawn", { prompt: "say: quick" }),
-      spawning("sessions_spawn", { prompt: "pause: 60000\nsay: late" }),
+      spawning("sessions_spawn", { prompt: "pause: 600000\nsay: late" }),
       spawning("write", { path: "asked.txt", content: "x" }),
     ];
     const messageId = await fixture.client.post(calls.join("\n"), { conversation: "stopped" });
@@ -111,7 +111,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
       /^Not run: invalid arguments for exec: has no property "colour"\. Valid arguments: command, /,
     );
     assert.equal(result?.refused, true);
-    const asked = fixture.events.filter((event) => event.type === "approval.requested" && event.turnId === turn.turnId);
+    const asked = (await fixture.eventsOf(turn.turnId)).filter(({ type }) => type === "approval.requested");
     assert.deepEqual(asked, []);
   });
 
@@ -173,7 +173,7 @@ allow = ["exec"]
     const turn = await fixture.turn(`${rounds}\nthen\nsay: through`, "compacted");
     assert.equal(turn.state, "done");
     assert.deepEqual(await fixture.cluster.armed(), []);
-    assert.ok(fixture.events.some((event) => event.type === "compacted"));
+    await fixture.happens((event) => event.type === "compacted");
     const calls = turn.messages.flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
     );
@@ -233,15 +233,13 @@ describe("files", () => {
   // design: interaction.6
   test("have one checkpoint for several messages of a turn, and a rewind restores it", async () => {
     await fixture.turn(`${write("before")}\nthen\nsay: ok`, "rewind");
-    const messageId = await fixture.client.post(
-      `${write("first")}\nthen\ntool: exec {"command":"sleep 1"}\nthen\nsay: ok`,
-      {
-        conversation: "rewind",
-        mode: "steer",
-      },
-    );
+    const messageId = await fixture.client.post(`${write("first")}\nthen\n${waitingFor("steered")}\nthen\nsay: ok`, {
+      conversation: "rewind",
+      mode: "steer",
+    });
     await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
     await fixture.client.post(`${write("joined")}\nthen\nsay: joined`, { conversation: "rewind", mode: "steer" });
+    await writeFile(join(fixture.cluster.home, "workspace", "steered"), "");
     const turn = await fixture.ended(messageId);
     assert.equal(await file("kept.txt"), "joined");
     const rewound = await fixture.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {

@@ -228,7 +228,7 @@ test("stops a background sub-agent at the end of a run whose hook reviews each c
 test("leaves a background sub-agent at work at the end of a run without such a hook", async () => {
   const { id, stderr } = await leaveBehind({});
   assert.doesNotMatch(stderr, /was stopped/);
-  assert.ok(await isAtWork(id));
+  await pollUntil(() => isAtWork(id), "the sub-agent at work");
   const client = apiClient(cluster.httpUrls, cluster.token);
   await client.fetch(`/api/sessions/${id}/cancel`, { method: "POST", body: "{}" });
 });
