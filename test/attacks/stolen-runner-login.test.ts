@@ -102,6 +102,8 @@ async function sendTexts(name: string): Promise<void> {
     telegram.say(`${reading}say: ${text}`, { from });
     await telegram.until(text, () => (telegram.sent.some((each) => each.text === text) ? true : null));
   }
+  // The store learns of the deliveries after the people have read them.
+  await eventually("SELECT WHERE NOT EXISTS (SELECT FROM parley.outbox WHERE state IN ('pending', 'sending'))");
 }
 
 async function eventually(query: string): Promise<void> {
