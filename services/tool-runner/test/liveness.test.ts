@@ -2,25 +2,17 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { open, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { pollUntil } from "@parley/testing/until";
+import { freePort } from "@parley/local";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { launch } from "./support/launch.ts";
 import { openRunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 test("answers /livez with 503 when the thread pool is blocked, and 200 when it is free again", async () => {
   const fixture = await openRunnerFixture(cleanup);

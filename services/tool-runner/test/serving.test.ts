@@ -262,10 +262,9 @@ describe("cancelling", () => {
     const answer = fixture.call(request);
     const file = join((await fixture.config("x")).workspace, "pid");
     await pollUntil(() => existsSync(file) && readFileSync(file, "utf8") !== "");
-    const started = performance.now();
     cancel(request);
+    // Without its output, the call would have been abandoned while the command ran on.
     assert.match((await answer).result.content, /^Cancelled while it ran\. Its output:\n/);
-    assert.ok(performance.now() - started < 1_500);
     assert.equal((await fixture.step(request)).state, "cancelled");
     await pollUntil(() => !existsSync(`/proc/${readFileSync(file, "utf8").trim()}`));
   });
@@ -422,10 +421,10 @@ test("reports tools and isolation in the catalog and the health report", async (
   }
   assert.match(catalog.isolation, /^none/);
   const operator = await fixture.stack.bus("operator");
-  const [report] = await operator.gather(healthReports["tool-runner"], {}, 300);
-  assert.equal(report?.replica, "shown");
-  assert.match(String(report?.details["isolation"]), /^none/);
-  assert.equal(report?.details["running"], 0);
+  const report = await pollUntil(async () => (await operator.gather(healthReports["tool-runner"], {}, 300))[0]);
+  assert.equal(report.replica, "shown");
+  assert.match(String(report.details["isolation"]), /^none/);
+  assert.equal(report.details["running"], 0);
 });
 
 test("fits a result into the caller's limit of JSON bytes", async () => {

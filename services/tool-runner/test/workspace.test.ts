@@ -163,7 +163,8 @@ test("never exposes outside files while a directory is swapped for a link", asyn
   let refused = 0;
   let done = 0;
   const until = performance.now() + 3_000;
-  while (performance.now() < until) {
+  // On a busy machine the first swap may come later.
+  while (performance.now() < until || refused === 0 || done === 0) {
     for (const [tool, args] of [
       [readTool, { path: "swap/secret.txt" }],
       [readTool, { path: "note.txt" }],

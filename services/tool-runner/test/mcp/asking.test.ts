@@ -242,14 +242,14 @@ describe("a question of a server", () => {
 
   test("does not count towards the time limit of the call", async () => {
     // The server responds within milliseconds; the rest of the time is the person's.
-    const talk = await conversation(`mcp__modern__greet`, {}, 700);
+    const talk = await conversation(`mcp__modern__greet`, {}, 2_500);
     const { turnId, n } = talk.request;
     const later = Promise.withResolvers<undefined>();
     let signs = 0;
-    // The first liveness message comes immediately, the second with the question, the third after a second.
+    // The first liveness message comes immediately, the second with the question, the others each a second later.
     const heard = fixture.core.subscribe(toolAlive, { call: callToken(turnId, n) }, () => {
       signs += 1;
-      if (signs === 3) later.resolve(undefined);
+      if (signs === 5) later.resolve(undefined);
     });
     await fixture.core.flush();
     const called = fixture.call(talk.request, 30_000);

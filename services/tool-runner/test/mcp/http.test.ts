@@ -3,20 +3,19 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import {
+  healthReports,
   mcpAuthorize,
   publicKeyInState,
   sealedCodeContext,
-  toolCatalog,
-  toolsChanged,
   type McpServerStatus,
 } from "@parley/contracts";
 import { createSealingKeys, seal } from "@parley/kit";
-import { Cleanup, temporaryFolder } from "@parley/testing";
+import { freePort } from "@parley/local";
+import { Cleanup, pollUntil, temporaryFolder } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture.ts";
 import { everything as everythingProgram } from "./programs.ts";
 import { startGuarded, type Guarded } from "./servers/guarded.ts";
@@ -28,14 +27,6 @@ let guarded: Guarded;
 let everything: ChildProcess;
 let port: number;
 let workspace: string;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 async function startEverything(): Promise<ChildProcess> {
   const env = { PATH: process.env["PATH"] ?? "", PORT: String(port) };
@@ -84,22 +75,13 @@ oauth = {}
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Resolves when both replicas report this status: either may respond, so it polls until the responses agree for a while. */
+/** Resolves when both replicas report this state of a server. */
 async function states(server: string, state: McpServerStatus["state"]): Promise<void> {
-  let moved = Promise.withResolvers<undefined>();
-  const heard = fixture.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
-  const ticking = setInterval(() => moved.resolve(undefined), 50);
-  try {
-    for (let agreed = 0; agreed < 12;) {
-      moved = Promise.withResolvers();
-      const { mcp } = await fixture.core.request(toolCatalog, {});
-      agreed = mcp?.find((each) => each.server === server)?.state === state ? agreed + 1 : 0;
-      if (agreed === 0) await moved.promise;
-    }
-  } finally {
-    clearInterval(ticking);
-    heard.close();
-  }
+  await pollUntil(async () => {
+    const reports = await gateway.gather(healthReports["tool-runner"], {}, 200);
+    const isThere = reports.filter(({ details }) => String(details["mcp"]).includes(`${server}: ${state}`));
+    return isThere.length === 2;
+  }, `${server} is ${state}`);
 }
 
 async function call(tool: string, input: unknown = {}) {

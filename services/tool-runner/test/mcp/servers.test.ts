@@ -247,14 +247,14 @@ describe("servers that misbehave", () => {
 
   // design: 002.26
   test("a call without a response ends at the time limit with its progress, and is cancelled", async () => {
-    const { state, content } = await call("mcp__naughty__slow", {}, 700);
+    const { state, content } = await call("mcp__naughty__slow", {}, 3_000);
     assert.equal(state, "failed");
-    assert.match(content, /did not finish within 1 seconds.*Last progress: 3 of 7 \(digging\)/s);
+    assert.match(content, /did not finish within 3 seconds.*Last progress: 3 of 7 \(digging\)/s);
     assert.match((await call("mcp__naughty__cancelled")).content, /1 cancelled/);
   });
 
   test("a server that stops responding is restarted", async () => {
-    await call("mcp__naughty__freeze", {}, 300);
+    await call("mcp__naughty__freeze", {}, 2_000);
     assert.match((await call("mcp__naughty__cancelled")).content, /0 cancelled/);
   });
 
