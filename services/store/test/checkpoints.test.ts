@@ -77,7 +77,14 @@ const processKey = "k".repeat(32);
 /** Begins a background process for a turn's session, as the tool-runner `by`. */
 const beginProcess = async (of: { sessionId: string; turnId: string }, id: string, by: string) => {
   const grant = fixture.grant({ ...of, n: 1 });
-  const input = { grant, id, runner: by, keyHash: createHash("sha256").update(processKey).digest("hex"), command: "sleep 1", notify: false };
+  const input = {
+    grant,
+    id,
+    runner: by,
+    keyHash: createHash("sha256").update(processKey).digest("hex"),
+    command: "sleep 1",
+    notify: false,
+  };
   await runner.request(store.processBegin, { ...input, startedAt: new Date().toISOString() });
 };
 const filesOf = async (of: { sessionId: string; turnId: string }, afterPath: string | null = null) =>
