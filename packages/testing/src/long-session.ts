@@ -77,7 +77,7 @@ export async function addSessions(databaseUrl: string, count: number): Promise<v
        FROM generate_series(1, $1::int) AS n, LATERAL (SELECT now() - n * interval '1 minute' AS at) AS times`,
       [count],
     );
-    // As after some minutes: without statistics every list is sorted anew.
+    // As PostgreSQL does after some minutes: without statistics every page sorts the whole table.
     await client.query("ANALYZE parley.sessions");
   } finally {
     await client.end();
