@@ -38,6 +38,20 @@ describe("structure", () => {
     assert.deepEqual(long, []);
   });
 
+  test("no cluster of a test gets the developer's environment", () => {
+    const tests = globSync(
+      ["{packages,services,infra}/*/test/**/*.ts", "packages/testing/src/**/*.ts", "test/**/*.ts"],
+      {
+        cwd: root,
+      },
+    ).filter((path) => !path.includes("node_modules"));
+    assert.ok(tests.length > 300);
+    const own = tests.filter((path) =>
+      /environment: (?:\{\s*\.\.\.)?process\.env\b/.test(readFileSync(join(root, path), "utf8")),
+    );
+    assert.deepEqual(own, []);
+  });
+
   // The adapters that the interface of the channel host was designed with: what they have in common belongs to the host.
   for (const [channel, most] of Object.entries({ telegram: 700, irc: 950 })) {
     test(`the adapter of ${channel} has at most ${most} lines`, () => {

@@ -24,7 +24,7 @@ before(async () => {
     serversDir: sharedCacheDir,
     servers: { redis },
     replicas: { "channel-gateway": 2, "agent-core": 2 },
-    environment: { ...process.env, PARLEY__LIMITS__MAX_REPEATED_CALLS: "7" },
+    environment: { PARLEY__LIMITS__MAX_REPEATED_CALLS: "7" },
   });
 });
 

@@ -18,7 +18,7 @@ const home = join(folder, "home");
 let cluster: Cluster;
 
 before(async () => {
-  cluster = await up({ home, serversDir: sharedCacheDir, environment: process.env });
+  cluster = await up({ home, serversDir: sharedCacheDir });
 });
 
 after(async () => {
