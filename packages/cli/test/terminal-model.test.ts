@@ -222,8 +222,19 @@ test("keeps an approval open until it is decided, and adds no second one for a r
   };
   const state = after(started, approval, decided);
   assert.equal(openQuestions(state).length, 0);
-  assert.match(drawn(state.entries), /✗ edit notes\.md denied by owner \(telegram\)/);
+  assert.equal(drawn(state.entries), "✗ edit notes.md denied by owner (telegram)");
   assert.equal(openQuestions(after(started, approval, finished)).length, 0);
+});
+
+test("repeats the whole reason of a denial, also of an approval that was asked before the chat began", () => {
+  const message = "the notes of last year are in the archive, please change that copy instead";
+  const decided = { seq: 4, turnId, approvalId: "AB12", callId: "c", tool: "edit", allowed: false, by: "owner (http)" };
+  const event: SessionEvent = { type: "approval.decided", ...decided, message };
+  assert.equal(
+    drawn(after(started, approval, event).entries),
+    `✗ edit notes.md denied by owner (http)\n  the notes of last year are in the archive, please change\n  that copy instead`,
+  );
+  assert.match(drawn(after(started, event).entries, 120), new RegExp(`edit denied by owner \\(http\\): ${message}$`));
 });
 
 test("closes a question when it is answered, its call ends or its turn ends", () => {

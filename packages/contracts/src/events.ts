@@ -66,6 +66,8 @@ const ApprovalDecidedEvent = z.object({
   ...approval,
   allowed: z.boolean(),
   by: z.string(),
+  /** Why the person denied the call. Omitted: they gave no reason, or older versions. */
+  message: z.string().optional(),
 });
 const QuestionAskedEvent = z.object({
   type: z.literal("question.asked"),

@@ -849,6 +849,12 @@ describe("approvals", () => {
     await gateway.request(store.approvalDecide, { ...answer, id: second.id, ...reason });
     const { approval: stored } = (await claimed(denied.sessionId, "resumed")).turn.openSteps[0] ?? {};
     assert.deepEqual([stored?.state, stored?.message, stored?.interrupt], ["denied", "not now", true]);
+    const { rows } = await sql.query<{ body: string }>(
+      "SELECT body FROM parley.events WHERE session_id = $1 AND type = 'approval.decided'",
+      [denied.sessionId],
+    );
+    const event = JSON.parse(rows[0]?.body ?? "{}") as { message?: string };
+    assert.equal(event.message, "not now", "the log of the session has the reason too");
   });
 });
 

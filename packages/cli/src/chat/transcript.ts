@@ -44,7 +44,8 @@ export type Piece =
       /** False: an approval covers this call only. */
       mayAlways: boolean;
     }
-  | { type: "answered"; approvalId: string; tool: string; allowed: boolean; by: string }
+  /** `message`: why the person denied the call; empty: they gave no reason. */
+  | { type: "answered"; approvalId: string; tool: string; allowed: boolean; by: string; message: string }
   /** The agent, or an MCP server, asks a person. */
   | { type: "asked"; callId: string; question: string; options: readonly string[] }
   /** The turn waits for these tools. */
@@ -140,8 +141,8 @@ export class Transcript {
       }
       case "approval.decided": {
         this.#live();
-        const { approvalId, tool, allowed, by } = event;
-        return [{ type: "answered", approvalId, tool, allowed, by }];
+        const { approvalId, tool, allowed, by, message = "" } = event;
+        return [{ type: "answered", approvalId, tool, allowed, by, message }];
       }
       case "tool.input":
         // The start of the call shows its arguments.

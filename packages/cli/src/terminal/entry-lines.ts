@@ -154,6 +154,7 @@ function approvalLines(entry: ApprovalEntry, drawing: Drawing): string[] {
         `${mark} ${tool} ${paint("dim", cut(title, Math.max(8, width - tool.length - 40)))} ${verb} by ${decision.by}`,
         width,
       ),
+      ...(decision.message === "" ? [] : wrapped(decision.message, width, "  ")),
     ];
   }
   // A summary begins with the tool's own name.

@@ -67,12 +67,13 @@ export function applyPiece(shown: ChatState, turnId: string, piece: ShownPiece):
       });
     }
     case "answered": {
-      const { approvalId, tool, allowed, by } = piece;
+      const { approvalId, tool, allowed, by, message } = piece;
       const index = state.entries.findLastIndex((each) => each.kind === "approval" && each.approvalId === approvalId);
       const entry = state.entries[index];
-      const decision = { allowed, by: oneLine(by, 60) };
+      const decision = { allowed, by: oneLine(by, 60), message: stripControl(message) };
       if (entry?.kind === "approval") return replaceAt(state, index, { ...entry, decision });
-      const text = `${tool} ${allowed ? "approved" : "denied"} by ${decision.by}`;
+      const why = decision.message === "" ? "" : `: ${decision.message}`;
+      const text = `${tool} ${allowed ? "approved" : "denied"} by ${decision.by}${why}`;
       return append(state, { kind: "note", tone: "plain", text });
     }
     case "asked": {

@@ -20,6 +20,13 @@ export interface ToolEntry {
   readonly isolation: string | null;
 }
 
+interface ApprovalDecision {
+  readonly allowed: boolean;
+  readonly by: string;
+  /** Why the person denied the call; empty: no reason. */
+  readonly message: string;
+}
+
 export interface ApprovalEntry {
   readonly kind: "approval";
   readonly turnId: string;
@@ -34,7 +41,7 @@ export interface ApprovalEntry {
   /** ISO 8601. */
   readonly expiresAt: string;
   /** Null: open. */
-  readonly decision: { readonly allowed: boolean; readonly by: string } | null;
+  readonly decision: ApprovalDecision | null;
 }
 
 export interface QuestionEntry {

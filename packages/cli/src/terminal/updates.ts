@@ -35,7 +35,7 @@ export function closeTurn(state: ChatState, turnId: string): ChatState {
   return mapEntries(state, (entry) => {
     if (entry.kind === "question" && entry.isOpen && entry.turnId === turnId) return { ...entry, isOpen: false };
     if (entry.kind === "approval" && entry.decision === null && entry.turnId === turnId)
-      return { ...entry, decision: { allowed: false, by: "the end of the turn" } };
+      return { ...entry, decision: { allowed: false, by: "the end of the turn", message: "" } };
     return entry;
   });
 }

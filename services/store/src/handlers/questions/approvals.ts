@@ -9,6 +9,7 @@ import {
   type OutputOf,
   store,
 } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import { type PoolClient } from "../../db/database.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
 import { lockTurn } from "../turns/end.ts";
@@ -115,17 +116,11 @@ export const approvalHandlers = {
       );
       const log = new SessionLog(client, row.sessionId, row.turnId);
       const about = await aboutCall(client, row);
-      const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
+      const decided = { ...about, allowed: input.allow, by: input.by, ...omitUndefined({ message: input.message }) };
+      const seq = await log.event("approval.decided", decided);
       // Lock order: after the session, as when a due turn is claimed.
       await unpark(client, row.turnId);
-      const event: DurableEvent = {
-        type: "approval.decided",
-        seq,
-        turnId: row.turnId,
-        ...about,
-        allowed: input.allow,
-        by: input.by,
-      };
+      const event: DurableEvent = { type: "approval.decided", seq, turnId: row.turnId, ...decided };
       const approval: Approval = { ...row, state, always, decidedBy: input.by };
       return { output: { outcome: "decided" as const, approval }, event, sessionId: row.sessionId };
     });
