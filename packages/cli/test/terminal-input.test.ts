@@ -15,7 +15,7 @@ import { highlight } from "../src/terminal/highlight.ts";
 import { History } from "../src/terminal/history.ts";
 import { localCommand } from "../src/terminal/local-commands.ts";
 import { mentionedFiles, mentionsIn } from "../src/terminal/mentions.ts";
-import { recapText } from "../src/terminal/start.ts";
+import { recapEntry } from "../src/terminal/start.ts";
 import type { OpenQuestion } from "../src/terminal/state.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-input-"));
@@ -195,15 +195,18 @@ test("recalls the last texts of a continued session, without tools and notes of 
   const said = (text: string): Message => ({ ...base, role: "user", parts: [{ type: "text", text }], from });
   const answered = (text: string): Message => ({ ...base, role: "assistant", parts: [{ type: "text", text }] });
   const { from: _from, ...loop } = said("[go on]");
-  const text = recapText(
-    [said("old"), answered("old answer"), said("what now?"), loop, answered("1\n2\n3\n4\n5\n6\n7\n8")],
+  const recap = recapEntry(
+    [said("old"), answered("old answer"), said("what now?"), loop, answered("**Two** things:\n\n- one\n- two")],
     "2026-01-01T00:00:00Z",
   );
-  assert.match(
-    text ?? "",
-    /^continued from 20\d\d-.*\n› old\nold answer\n› what now\?\n1\n2\n3\n4\n5\n… 3 more lines$/,
-  );
-  assert.equal(recapText([], ""), null);
+  assert.match(recap?.lastUsed ?? "", /^20\d\d-/);
+  assert.deepEqual(recap?.texts, [
+    { by: "person", text: "old" },
+    { by: "agent", text: "old answer" },
+    { by: "person", text: "what now?" },
+    { by: "agent", text: "**Two** things:\n\n- one\n- two" },
+  ]);
+  assert.equal(recapEntry([], ""), null);
 });
 
 test("colours code by its language, each line by itself, and leaves other text as it is", () => {

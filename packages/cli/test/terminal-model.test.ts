@@ -207,6 +207,23 @@ test("shows an edit as a difference, also while it waits for approval", () => {
   );
 });
 
+test("draws the agent's texts of a recap as Markdown, each with at most a few lines", () => {
+  const recap = (text: string): Entry => ({
+    kind: "recap",
+    lastUsed: "2026-01-01 00:00",
+    texts: [
+      { by: "person", text: "**what** now?" },
+      { by: "agent", text },
+    ],
+  });
+  assert.equal(
+    drawn([recap("# Plan\n\n**Two** [steps](http://a.b):\n\n* `one`\n* two")]),
+    "│ continued from 2026-01-01 00:00\n│ › **what** now?\n│ Plan\n│\n│ Two steps (http://a.b):\n│\n│ - one\n│ - two",
+  );
+  const long = Array.from({ length: 8 }, (_, index) => `- line ${index + 1}`).join("\n");
+  assert.match(drawn([recap(long)]), /│ - line 5\n│ … 3 more lines$/);
+});
+
 // design: 002.30b
 test("keeps an approval open until it is decided, and adds no second one for a repeated event", () => {
   assert.equal(openQuestions(after(started, approval, approval)).length, 1);

@@ -110,7 +110,7 @@ class TerminalChat {
     const places = { folder: workspaceFolder(this.#target), consoleUrl };
     this.#output(bannerLines(this.#facts, this.#session, places).join("\n"));
     const recap = await recapOf(this.#gateway, this.#session);
-    if (recap !== null) this.#apply({ type: "entry", entry: { kind: "recap", text: recap } });
+    if (recap !== null) this.#apply({ type: "entry", entry: recap });
     this.#note(chat.canSpeak ? "/help lists commands and keys" : "this session belongs to another channel: read-only");
     if (place.running !== undefined) this.#follow(place.running.turnId);
     this.#screen.start();

@@ -6,7 +6,7 @@ import { pluralize } from "@parley/kit";
 import { milliseconds, stripControl, timeOfDay } from "../tables/format.ts";
 import { describeCall, exitCodeOf, truncationOf } from "./call-view.ts";
 import { cut, folded, wrapped } from "./lines.ts";
-import type { ApprovalEntry, Entry, QuestionEntry, ToolEntry } from "./state.ts";
+import type { ApprovalEntry, Entry, QuestionEntry, RecapEntry, ToolEntry } from "./state.ts";
 import type { Theme } from "./theme.ts";
 
 export interface Drawing {
@@ -31,7 +31,7 @@ export function linesOf(entry: Entry, drawing: Drawing): string[] {
       return [...text, ...files];
     }
     case "answer":
-      return new Markdown(entry.text, 0, 0, drawing.theme.markdown, undefined, { renderLatex: false }).render(width);
+      return markdownLines(entry.text, drawing);
     case "thinking":
       return thinkingLines(entry.text, drawing);
     case "tool":
@@ -47,13 +47,30 @@ export function linesOf(entry: Entry, drawing: Drawing): string[] {
     case "output":
       return wrapped(entry.text, width);
     case "recap":
-      return stripControl(entry.text)
-        .split("\n")
-        .flatMap((line) => wrapped(line, width - 2))
-        .map((line) => paint("dim", `│ ${line}`));
+      return recapLines(entry, drawing);
     default:
       return entry satisfies never;
   }
+}
+
+function markdownLines(text: string, { theme, width }: Drawing): string[] {
+  return new Markdown(text, 0, 0, theme.markdown, undefined, { renderLatex: false }).render(width);
+}
+
+/** Of one text of a recap. */
+const shownRecapLines = 5;
+
+function recapLines({ lastUsed, texts }: RecapEntry, drawing: Drawing): string[] {
+  const { paint } = drawing.theme;
+  const width = drawing.width - 2;
+  const lines = texts.flatMap(({ by, text }) =>
+    folded(
+      by === "agent" ? markdownLines(text, { ...drawing, width }) : wrapped(text, width, "› "),
+      { head: shownRecapLines, tail: 0 },
+      (hidden) => paint("dim", `… ${pluralize(hidden, "more line")}`),
+    ),
+  );
+  return [paint("dim", `continued from ${lastUsed}`), ...lines].map((line) => `${paint("dim", "│")} ${line}`);
 }
 
 function thinkingLines(text: string, { theme: { paint }, width, isExpanded }: Drawing): string[] {

@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 
 import type { Message, SessionSummary } from "@parley/contracts";
 import { textOf } from "@parley/contracts";
-import { pluralize } from "@parley/kit";
 
 import type { RunningTurn } from "../chat/connection.ts";
 import { type ChatPlace, ownConversation, ownPrefix } from "../chat/open.ts";
@@ -12,6 +11,7 @@ import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import { findSession, lastSession, sessionOf } from "../run/place.ts";
 import { localTime, stripControl } from "../tables/format.ts";
+import type { RecapEntry } from "./state.ts";
 
 export interface ChatStart {
   /** The name of the chat; undefined: the default one. */
@@ -75,32 +75,23 @@ export async function runningTurn(gateway: Gateway, place: ChatPlace): Promise<R
 /** The last events of a session that are read for the recap. */
 const recapEvents = 60;
 const maxRecapTexts = 4;
-const maxTextLines = 6;
 
 /** The end of the earlier conversation; null: there is none, or it cannot be read. */
-export async function recapOf(gateway: Gateway, session: SessionSummary | null): Promise<string | null> {
+export async function recapOf(gateway: Gateway, session: SessionSummary | null): Promise<RecapEntry | null> {
   if (session === null || session.messageCount === 0) return null;
   const after = Math.max(0, session.seq - recapEvents);
   const found = await gateway.run(api.messages, { id: session.sessionId, after, limit: recapEvents }).catch(() => null);
-  return found === null ? null : recapText(found.messages, session.updatedAt);
+  return found === null ? null : recapEntry(found.messages, session.updatedAt);
 }
 
-/** The last texts of people and of the agent, each with at most a few lines. Pure. */
-export function recapText(messages: readonly Message[], updatedAt: string): string | null {
-  const texts = messages.flatMap((message) => {
+/** The last texts of people and of the agent; null: there are none. Pure. */
+export function recapEntry(messages: readonly Message[], updatedAt: string): RecapEntry | null {
+  const texts = messages.flatMap((message): RecapEntry["texts"] => {
     const text = stripControl(textOf(message.parts)).trim();
     if (text === "" || message.role === "tool") return [];
-    if (message.role === "assistant") return [shortened(text)];
-    return message.from?.origin === "user" ? [`› ${shortened(text)}`] : [];
+    if (message.role === "assistant") return [{ by: "agent", text }];
+    return message.from?.origin === "user" ? [{ by: "person", text }] : [];
   });
   if (texts.length === 0) return null;
-  return [`continued from ${localTime(updatedAt)}`, ...texts.slice(-maxRecapTexts)].join("\n");
-}
-
-function shortened(text: string): string {
-  const lines = text.split("\n");
-  if (lines.length <= maxTextLines) return text;
-  return [...lines.slice(0, maxTextLines - 1), `… ${pluralize(lines.length - maxTextLines + 1, "more line")}`].join(
-    "\n",
-  );
+  return { kind: "recap", lastUsed: localTime(updatedAt), texts: texts.slice(-maxRecapTexts) };
 }

@@ -53,6 +53,14 @@ export interface QuestionEntry {
   readonly isOpen: boolean;
 }
 
+export interface RecapEntry {
+  readonly kind: "recap";
+  /** When the conversation was last used, as local time. */
+  readonly lastUsed: string;
+  /** The last texts, oldest first; those of the agent are Markdown. */
+  readonly texts: readonly { readonly by: "person" | "agent"; readonly text: string }[];
+}
+
 export type Entry =
   | { readonly kind: "said"; readonly text: string; readonly by: SaidBy; readonly files: readonly string[] }
   /** Text of the agent, in Markdown. */
@@ -66,7 +74,7 @@ export type Entry =
   /** The result of a command: text with its line breaks, wrapped at the right edge. */
   | { readonly kind: "output"; readonly text: string }
   /** The end of the earlier conversation that a chat continues. */
-  | { readonly kind: "recap"; readonly text: string };
+  | RecapEntry;
 
 /** A message of ours that no turn has taken yet. */
 interface WaitingMessage {
