@@ -268,10 +268,10 @@ test("restores files to a checkpoint, and changes nothing in a dry run", async (
   assert.match(await client.ask("/checkpoint list", "files"), shown);
   assert.match(
     await client.ask("/rewind 1 --dry-run", "files"),
-    /^Dry run: 1 restored, 0 removed, 0 skipped, 0 failed\.\nrestored {2}kept\.txt$/,
+    /^Dry run: 1 restored, 0 removed, 0 skipped, 0 failed\.\nwill be restored {2}kept\.txt$/,
   );
   const dry = await run("rewind", newest, "--dry-run", "--session", key("files"));
-  assert.match(dry.stdout, /^This would happen: 1 restored/);
+  assert.match(dry.stdout, /^This would happen: 1 restored, .*\nwill be restored {2}kept\.txt$/m);
   assert.equal(await readFile(file, "utf8"), "new");
   const done = await run("rewind", newest, "--session", key("files"));
   assert.deepEqual([done.code, done.stdout.startsWith("Done: 1 restored")], [0, true]);

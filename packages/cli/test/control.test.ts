@@ -98,7 +98,29 @@ test("prints each file's outcome, omissions and the undo command of a rewind, or
     "… and 1 more",
     "parley rewind c9 undoes it.",
   ]);
-  assert.match(rewindText({ ...report, checkpointId: null }, plain), /^This would happen: /);
+  const planned = (path: string, outcome: "restored" | "removed" | "skipped" | "failed", reason: string | null) => ({
+    path,
+    outcome,
+    reason,
+  });
+  const preview = {
+    checkpointId: null,
+    counts: { restored: 1, removed: 1, skipped: 1, failed: 1 },
+    files: [
+      planned("a.txt", "failed", "is a folder now"),
+      planned("b.txt", "skipped", "it is unchanged"),
+      planned("c.txt", "removed", null),
+      planned("d.txt", "restored", null),
+    ],
+    omitted: 0,
+  };
+  assert.deepEqual(rewindText(preview, plain).split("\n"), [
+    "This would happen: 1 restored, 1 removed, 1 skipped, 1 failed.",
+    "cannot be restored  a.txt  (is a folder now)",
+    "will not change  b.txt  (it is unchanged)",
+    "will be deleted  c.txt",
+    "will be restored  d.txt",
+  ]);
 });
 
 test("names the sender of a message: a person, another origin, or a note of the loop", () => {

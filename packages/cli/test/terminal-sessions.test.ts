@@ -156,6 +156,26 @@ testAtBothSizes("continues the newest session, or a copy of it that leaves the o
   assert.doesNotMatch(original.screen, /only in the copy/);
 });
 
+// design: 002.19
+testAtBothSizes("shows what a rewind does to each file, and rewinds when the person says so", async (size) => {
+  const file = join(cluster.home, "workspace", `rewound-${size.columns}.txt`);
+  const write = `tool: write {"path":"rewound-${size.columns}.txt","content":"new"}\nthen\nsay: written`;
+  await say(`rewind-${size.columns}`, "/mode accept_edits");
+  await say(`rewind-${size.columns}`, write);
+  await using terminal = await open(["--conversation", `rewind-${size.columns}`], size);
+  terminal.send("/rewind 1");
+  await terminal.shows(/^will be deleted {2}rewound-\d+\.txt$/m);
+  await terminal.shows(/Rewind these files\?/);
+  terminal.send("n");
+  await terminal.hides(/Rewind these files\?/);
+  assert.equal(await readFile(file, "utf8"), "new");
+  terminal.send("/rewind 1");
+  await terminal.shows(/Rewind these files\?/);
+  terminal.send("y");
+  await terminal.shows(/^removed {2}rewound-\d+\.txt$/m);
+  await assert.rejects(readFile(file, "utf8"), { code: "ENOENT" });
+});
+
 testAtBothSizes("follows a turn that was running when the chat is opened again", async (size) => {
   {
     await using first = await open(["--conversation", `reopened-${size.columns}`], size);

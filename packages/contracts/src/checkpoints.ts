@@ -31,7 +31,15 @@ export type CapturedFile = z.infer<typeof CapturedFileSchema>;
 
 const rewindOutcomes = ["restored", "removed", "skipped", "failed"] as const;
 /** `restored`: has its earlier content. `removed`: did not exist before. `skipped`: not changed. `failed`: could not be restored. */
-export type RewindOutcome = (typeof rewindOutcomes)[number];
+type RewindOutcome = (typeof rewindOutcomes)[number];
+
+/** The outcomes of a dry run in the words of a preview, before the path. */
+export const previewedOutcomes: Readonly<Record<RewindOutcome, string>> = {
+  restored: "will be restored",
+  removed: "will be deleted",
+  skipped: "will not change",
+  failed: "cannot be restored",
+};
 
 const RewoundFileSchema = z.object({
   path: z.string(),

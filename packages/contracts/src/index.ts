@@ -160,8 +160,8 @@ export { mcpClientOf, type McpClient } from "./mcp-client.ts";
 export {
   checkpointRewind,
   maxCapturedPathCharacters,
+  previewedOutcomes,
   type CapturedFile,
-  type RewindOutcome,
   type RewindReport,
   type RewoundFile,
 } from "./checkpoints.ts";

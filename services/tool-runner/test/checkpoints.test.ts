@@ -23,8 +23,8 @@ import {
   store,
   toolCatalog,
   WireError,
-  type RewindOutcome,
   type RewindReport,
+  type RewoundFile,
   type ToolClass,
 } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
@@ -87,7 +87,7 @@ async function permit({ sessionId, turnId }: { sessionId: string; turnId: string
 }
 
 const outcomes = (report: RewindReport) =>
-  Object.fromEntries(report.files.map(({ path, outcome }): [string, RewindOutcome] => [path, outcome]));
+  Object.fromEntries(report.files.map(({ path, outcome }): [string, RewoundFile["outcome"]] => [path, outcome]));
 const reasonFor = (report: RewindReport, path: string) => report.files.find((file) => file.path === path)?.reason ?? "";
 const at = (path: string) => join(workspace, path);
 const text = (path: string) => readFileSync(at(path), "utf8");

@@ -1,5 +1,6 @@
 // Formats sessions, their messages, queues, checkpoints, approvals and cost for people. Pure.
 
+import { previewedOutcomes } from "@parley/contracts";
 import type { Cost, Message, RewindReport, SessionSummary, store } from "@parley/contracts";
 import { pluralize } from "@parley/kit";
 
@@ -178,7 +179,8 @@ export function checkpointsTable(rows: readonly Row<"checkpoints", "checkpoints"
 export function rewindText({ counts, files, omitted, checkpointId }: RewindReport, paint: Paint): string {
   const numbers = (["restored", "removed", "skipped", "failed"] as const).map((each) => `${counts[each]} ${each}`);
   const lines = files.map(({ path, outcome, reason }) => {
-    const mark = outcome === "failed" ? paint("red", outcome) : outcome;
+    const what = checkpointId === null ? previewedOutcomes[outcome] : outcome;
+    const mark = outcome === "failed" ? paint("red", what) : what;
     return `${mark}  ${oneLine(path, 200)}${reason === null ? "" : `  (${oneLine(reason, 160)})`}`;
   });
   const more = omitted === 0 ? [] : [`… and ${omitted} more`];

@@ -46,6 +46,16 @@ export function isReportedByEvents(command: string, open: readonly OpenQuestion[
   return open.some((each) => each.kind === "approval" && each.approvalId === id);
 }
 
+/** Answers to what the chat itself asks, in lower case. */
+export const isYes = (word: string): boolean => word === "y" || word === "yes";
+export const isNo = (word: string): boolean => word === "n" || word === "no";
+
+/** The command that previews what this typed command would do to files; null: it rewinds nothing, or is the preview itself. */
+export function rewindPreview(command: string): string | null {
+  const isRewind = /^\/(?:checkpoint\s+)?rewind\s+\S+$/i.test(command.trim());
+  return isRewind ? `${command.trim()} --dry-run` : null;
+}
+
 /** The line that says how to answer. */
 export function answerHint(first: OpenQuestion, others: number): string {
   const more = others === 0 ? "" : `  (${others} more)`;

@@ -15,13 +15,12 @@ import type { Target } from "../cluster/target.ts";
 import { exitCodes, type Io, type Paint, painter } from "../io/io.ts";
 import { workspaceFolder } from "../run/agent-info.ts";
 import { readFiles, storeFiles } from "../run/attachments.ts";
-import { oneLine } from "../tables/format.ts";
-import { answerIn, isReportedByEvents, queueCommand } from "./answers.ts";
+import { answerIn, isNo, isReportedByEvents, isYes, queueCommand, rewindPreview } from "./answers.ts";
 import { type AgentFacts, bannerLines, farewell, footerText } from "./banner.ts";
 import { Completion } from "./completion.ts";
 import { allCommands } from "./help.ts";
 import { History } from "./history.ts";
-import { type LocalCommand, localCommand, recentSessions } from "./local-commands.ts";
+import { type LocalCommand, localCommand, recentSessions, sessionItem } from "./local-commands.ts";
 import { mentionedFiles } from "./mentions.ts";
 import { ChatModel, type ChatInput } from "./model.ts";
 import { Screen } from "./screen.ts";
@@ -61,6 +60,8 @@ class TerminalChat {
   #facts: AgentFacts | null = null;
   #interruptedAt = -Infinity;
   #keepsCluster = false;
+  /** Receives the answer to what the chat itself asks. */
+  #onAnswer: (word: string) => void = () => undefined;
   /** Messages are sent one after the other, also while the files of one are stored. */
   #sending: Promise<unknown> = Promise.resolve();
 
@@ -172,7 +173,10 @@ class TerminalChat {
     this.#interruptedAt = -Infinity;
     const word = text.trim();
     if (word === "") return;
-    if (this.#model.state.prompt !== null) return this.#answeredLeaving(word);
+    if (this.#model.state.prompt !== null) {
+      this.#apply({ type: "prompt", text: null });
+      return this.#onAnswer(word.toLowerCase());
+    }
     const open = openQuestions(this.#model.state);
     const answer = answerIn(word, open[0]);
     if (answer.kind !== "decision") this.#history.add(text);
@@ -183,6 +187,8 @@ class TerminalChat {
     if (!chat.canSpeak) return this.#note("This session belongs to another channel: it is read-only here.");
     if (answer.kind === "decision") return this.#command(chat, word, answer.command, answer.isReported);
     if (word.startsWith("/") && queueCommand(word).mode === undefined) {
+      const preview = rewindPreview(word);
+      if (preview !== null) return this.#rewind(chat, word, preview);
       return this.#command(chat, word, word, isReportedByEvents(word, open, chat.conversation.isAnswering));
     }
     if (answer.kind === "answer") {
@@ -232,6 +238,23 @@ class TerminalChat {
     void this.#refresh();
   }
 
+  /** Shows what would happen to each file, and asks before it happens. */
+  async #rewind(chat: OpenChat, typed: string, preview: string): Promise<void> {
+    const id = randomUUID();
+    this.#apply({ type: "sent", id, text: typed, files: [], isCommand: true });
+    const previewing = chat.conversation.say(preview, undefined, this.#extras(), id);
+    await this.#settle(id, previewing, false);
+    if (!(await previewing).text.startsWith("Dry run:")) return;
+    this.#ask("Rewind these files? y rewinds them · n or Esc leaves them as they are", (word) => {
+      if (isYes(word)) void this.#command(chat, word, typed, false);
+    });
+  }
+
+  #ask(text: string, onAnswer: (word: string) => void): void {
+    this.#onAnswer = onAnswer;
+    this.#apply({ type: "prompt", text });
+  }
+
   async #settle(id: string, answering: Promise<Outcome>, isReported: boolean): Promise<void> {
     const outcome = await answering;
     const isTold = isReported && /^(?:Allowed\.|Denied\.|Stopped\.)/.test(outcome.text);
@@ -241,18 +264,14 @@ class TerminalChat {
   /** `/exit`: leaves, unless the cluster would stop with the chat. */
   #leave(): void {
     if (this.#supervisor === null) return this.#left.resolve();
-    this.#apply({
-      type: "prompt",
-      text: "Stop the cluster too? y stops it · n leaves the chat, and the cluster goes on · Esc stays here",
-    });
-  }
-
-  #answeredLeaving(word: string): void {
-    const key = word.toLowerCase();
-    this.#keepsCluster = key === "n" || key === "no";
-    if (this.#keepsCluster) this.#supervisor?.keepCluster();
-    if (["y", "yes", "n", "no"].includes(key)) this.#left.resolve();
-    else this.#apply({ type: "prompt", text: null });
+    this.#ask(
+      "Stop the cluster too? y stops it · n leaves the chat, and the cluster goes on · Esc stays here",
+      (word) => {
+        this.#keepsCluster = isNo(word);
+        if (this.#keepsCluster) this.#supervisor?.keepCluster();
+        if (this.#keepsCluster || isYes(word)) this.#left.resolve();
+      },
+    );
   }
 
   /** Stops the running answer, or cancels queued messages; false: there is nothing to stop. */
@@ -276,9 +295,4 @@ class TerminalChat {
     if (!isEmpty || this.#stop()) return;
     this.#note("press Ctrl-C again or Ctrl-D to leave");
   }
-}
-
-function sessionItem({ sessionId, title, key }: SessionSummary) {
-  const label = oneLine(title ?? key, 60);
-  return { value: title ?? sessionId, label, description: sessionId };
 }

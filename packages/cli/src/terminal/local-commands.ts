@@ -7,6 +7,7 @@ import type { Gateway } from "../cluster/gateway.ts";
 import { fetchStatus } from "../cluster/status.ts";
 import type { Target } from "../cluster/target.ts";
 import type { Paint } from "../io/io.ts";
+import { oneLine } from "../tables/format.ts";
 import { sessionsTable } from "../tables/sessions.ts";
 import { statusText } from "../tables/status.ts";
 import { helpText, localUsage } from "./help.ts";
@@ -52,4 +53,10 @@ export function localCommand(typed: string, isQuestionOpen: boolean): LocalComma
 
 export async function recentSessions(gateway: Gateway): Promise<SessionSummary[]> {
   return (await gateway.run(api.sessions, { limit: sessionLimit })).sessions;
+}
+
+/** A session as a completion: by its title, or else by its id. */
+export function sessionItem({ sessionId, title, key }: SessionSummary) {
+  const label = oneLine(title ?? key, 60);
+  return { value: title ?? sessionId, label, description: sessionId };
 }

@@ -186,6 +186,14 @@ function Checkpoints({ session }: { session: Summary }): JSX.Element {
   );
 }
 
+/** As the preview of `/rewind` says it. */
+const previewedOutcomes: Readonly<Record<Rewind["files"][number]["outcome"], string>> = {
+  restored: "will be restored",
+  removed: "will be deleted",
+  skipped: "will not change",
+  failed: "cannot be restored",
+};
+
 function Preview(props: { report: Rewind; confirm: () => void; cancel: () => void }): JSX.Element {
   return (
     <div class="approval">
@@ -193,7 +201,7 @@ function Preview(props: { report: Rewind; confirm: () => void; cancel: () => voi
       <ul>
         {props.report.files.map(({ path, outcome, reason }) => (
           <li key={path}>
-            <span class="tag">{outcome}</span> <code>{visible(path)}</code> {reason}
+            <span class="tag">{previewedOutcomes[outcome]}</span> <code>{visible(path)}</code> {reason}
           </li>
         ))}
         {props.report.omitted > 0 && <li>and {props.report.omitted} more</li>}

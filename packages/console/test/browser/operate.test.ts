@@ -134,7 +134,7 @@ describe("operating from the console", { skip }, () => {
     // The beginning of a long request ends with a mark that it is cut.
     await page.locator(".lines bdi", { hasText: /^say: a long request .*…$/ }).waitFor();
     await page.getByRole("button", { name: "Preview rewind" }).click();
-    await page.locator(".approval li", { hasText: "plan.txt" }).waitFor();
+    await page.locator(".approval li", { hasText: /^will be deleted plan\.txt/ }).waitFor();
     assert.equal(await readFile(note, "utf8"), "first");
     await page.getByRole("button", { name: "Rewind", exact: true }).click();
     await toast("The files are restored");

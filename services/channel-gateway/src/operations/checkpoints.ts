@@ -3,6 +3,7 @@ import {
   checkpointRewind,
   folderWorkspaceId,
   operations,
+  previewedOutcomes,
   store,
   type OutputOf,
   type RewindReport,
@@ -48,9 +49,10 @@ function reportText({ counts, files, omitted, checkpointId }: RewindReport): str
   const numbers = (["restored", "removed", "skipped", "failed"] as const).map(
     (outcome) => `${counts[outcome]} ${outcome}`,
   );
-  const lines = files.map(
-    ({ path, outcome, reason }) => `${outcome}  ${path}${reason === null ? "" : ` (${oneLine(reason, 160)})`}`,
-  );
+  const lines = files.map(({ path, outcome, reason }) => {
+    const what = checkpointId === null ? previewedOutcomes[outcome] : outcome;
+    return `${what}  ${path}${reason === null ? "" : ` (${oneLine(reason, 160)})`}`;
+  });
   const shown = lines.slice(0, shownFiles);
   const more = lines.length - shown.length + omitted;
   const head = checkpointId === null ? "Dry run" : "Done";

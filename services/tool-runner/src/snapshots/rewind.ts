@@ -6,7 +6,6 @@ import {
   type checkpointRewind,
   type InputOf,
   type CapturedFile,
-  type RewindOutcome,
   type RewindReport,
   type RewoundFile,
   type store,
@@ -49,7 +48,7 @@ type Input = InputOf<typeof checkpointRewind>;
 
 /** Maximum bytes of the file list in a report, so that the report fits a bus message. */
 const maxListBytes = 200 * 1024;
-const importance: readonly RewindOutcome[] = ["failed", "skipped", "removed", "restored"];
+const importance: readonly RewoundFile["outcome"][] = ["failed", "skipped", "removed", "restored"];
 
 export class Rewinder {
   readonly #deps: RewinderDependencies;
