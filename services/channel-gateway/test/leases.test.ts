@@ -6,6 +6,7 @@ import { pollUntil } from "@parley/testing/until";
 import { store } from "@parley/contracts";
 import { Client } from "pg";
 import type { ChannelAdapter } from "../src/channels/channel.ts";
+import { ReconnectPauses } from "../src/channels/reconnect-pauses.ts";
 import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
@@ -14,6 +15,21 @@ const accounts = 24;
 const idleRequestsPerSecond = 20;
 /** A multiple of the intervals at which gateways ask, so that every observation contains the same requests. */
 const observedMs = 4_000;
+
+test("pauses longer after each failure, from the start after a good connection, and longest after a refusal", () => {
+  const pauses = new ReconnectPauses();
+  const [short, long] = [100, 60_000];
+  assert.deepEqual(
+    [short, short, short].map((ms) => pauses.after(ms, false)),
+    [250, 500, 1_000],
+  );
+  assert.equal(pauses.after(long, false), 250);
+  // A token that was revoked during the connection: the platform would refuse it again at once.
+  assert.equal(pauses.after(long, true), 300_000);
+  assert.equal(pauses.after(short, false), 250);
+  for (let failures = 0; failures < 8; failures += 1) pauses.after(short, false);
+  assert.equal(pauses.after(short, false), 15_000);
+});
 
 describe("leases of 24 accounts over four gateways", () => {
   let stack: GatewayStack;

@@ -1,11 +1,7 @@
 // Keeps the listeners of adapters open that receive by another protocol than HTTP: on every replica, without a lease.
 import { setTimeout as delay } from "node:timers/promises";
 import type { ChannelAdapter, ChannelHost } from "../channels/channel.ts";
-
-/** Pauses between failed attempts, doubled from `first` up to `last`. */
-const backoffMs = { first: 250, last: 15_000 };
-/** After listening for at least this duration the backoff starts again from `first`. */
-const goodListenerMs = 30_000;
+import { ReconnectPauses } from "../channels/reconnect-pauses.ts";
 
 /** Runs until `signal` aborts. `failed` is called with the error of each failed attempt. */
 export async function keepListening(
@@ -14,7 +10,7 @@ export async function keepListening(
   signal: AbortSignal,
   failed: (error: unknown) => void,
 ): Promise<void> {
-  let pauseMs = backoffMs.first;
+  const pauses = new ReconnectPauses();
   while (!signal.aborted) {
     const startedMs = performance.now();
     try {
@@ -23,8 +19,7 @@ export async function keepListening(
       if (!signal.aborted) failed(error);
     }
     if (signal.aborted) return;
-    if (performance.now() - startedMs > goodListenerMs) pauseMs = backoffMs.first;
+    const pauseMs = pauses.after(performance.now() - startedMs, false);
     await delay(pauseMs, undefined, { signal }).catch(() => undefined);
-    pauseMs = Math.min(pauseMs * 2, backoffMs.last);
   }
 }

@@ -8,14 +8,9 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { store, WireError } from "@parley/contracts";
 import { AccountRejectedError, type LeaseRef } from "../channels/channel.ts";
+import { ReconnectPauses } from "../channels/reconnect-pauses.ts";
 import type { GatewayEvents } from "../events.ts";
 
-/** Pauses between failed connections, doubled from `first` up to `last`. */
-const backoffMs = { first: 250, last: 15_000 };
-/** Pause after the platform has refused the credentials. */
-const refusedPauseMs = 5 * 60_000;
-/** After a connection of at least this duration the backoff starts again from `first`. */
-const goodConnectionMs = 30_000;
 /** How long a connection may take to close; after that the lease is left to expire. */
 const closeMs = 3_000;
 /** Timeout for the store's response to a release. */
@@ -159,20 +154,20 @@ export class Lease {
 
   /** Runs the adapter repeatedly while the lease is held, with backoff. */
   async #keepConnected(lease: Held): Promise<void> {
-    let pauseMs = backoffMs.first;
+    const pauses = new ReconnectPauses();
     while (!lease.signal.aborted) {
       const startedMs = performance.now();
+      let isRefused = false;
       try {
         await this.#work.connect(lease);
       } catch (error) {
         if (WireError.is(error, "FENCED")) lease.lose("fenced");
         else if (!lease.signal.aborted) this.#work.failed(error);
-        if (error instanceof AccountRejectedError) pauseMs = refusedPauseMs;
+        isRefused = error instanceof AccountRejectedError;
       }
       if (lease.signal.aborted) return;
-      if (performance.now() - startedMs > goodConnectionMs) pauseMs = backoffMs.first;
+      const pauseMs = pauses.after(performance.now() - startedMs, isRefused);
       await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal: lease.signal }).catch(() => undefined);
-      pauseMs = pauseMs === refusedPauseMs ? backoffMs.first : Math.min(pauseMs * 2, backoffMs.last);
     }
   }
 
