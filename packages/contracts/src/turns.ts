@@ -43,11 +43,11 @@ export type ToolClass = (typeof toolClasses)[number];
 export const approvalStates = ["pending", "allowed", "denied", "expired"] as const;
 
 /**
- * The outcome of a permission check that requires a person's approval. The answer resumes from it: no hook runs again for these
- * arguments.
+ * The outcome of a permission check that requires a person's approval, or of one whose hooks changed the arguments. The call resumes from
+ * it: no hook runs again for these arguments.
  */
 export const AuthorizationSchema = z.object({
-  /** JSON text: the arguments after the hooks, as the person was shown them. */
+  /** JSON text: the arguments after the hooks, as the person was shown them or as the call runs with. */
   input: z.string(),
   /** Notes of the hooks for the model. */
   notes: z.array(z.string()),
@@ -101,8 +101,10 @@ export const ToolStepSchema = z.object({
   tool: z.string(),
   class: z.enum(toolClasses),
   state: z.enum(stepStates),
-  /** JSON text. */
+  /** JSON text, as the model wrote it. */
   input: z.string(),
+  /** The call may run without a further question, with arguments that hooks changed. Omitted: no hook changed them, or it waits for approval. */
+  authorization: AuthorizationSchema.optional(),
   /** Not null in every final state. */
   result: ToolResultPart.nullable(),
   /** The tool-runner replica that claimed it. */

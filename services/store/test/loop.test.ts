@@ -858,6 +858,25 @@ describe("approvals", () => {
   });
 });
 
+test("returns the arguments that hooks gave a call to the leader that resumes it", async () => {
+  const { turnId, sessionId } = await calling(1);
+  const authorization = { input: '{"command":"ls"}', notes: ["seen"], rules: "r", askedByHook: false, always: null };
+  const authorize = () => core.request(store.stepAuthorize, { ...fenced(), turnId, n: 2, authorization });
+  await authorize();
+  await core.request(store.turnPark, { ...fenced(), turnId, waitingFor: [2], wakeAt: new Date().toISOString() });
+  const { openSteps } = (await claimed(sessionId, "resumed")).turn;
+  assert.deepEqual(openSteps[0]?.authorization, authorization);
+  const result = {
+    type: "tool_result" as const,
+    id: openSteps[0]?.callId ?? "",
+    name: "exec",
+    content: "",
+    isError: false,
+  };
+  await core.request(store.stepSettle, { ...fenced(), turnId, n: 2, state: "done", result });
+  await assert.rejects(authorize(), failsWith("CONFLICT"));
+});
+
 describe("questions to people", () => {
   function askPeople(turnId: string, n: number) {
     return core.request(store.questionAsk, {

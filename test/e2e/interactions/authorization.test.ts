@@ -31,6 +31,7 @@ deny = ["exec(echo closed*)"]
 event = "PreToolUse"
 command = '''${record}; case "$input" in
 *rewrite-me*) echo '{"hookSpecificOutput": {"updatedInput": {"command": "echo rewritten"}}}';;
+*ask-me*) echo '{"hookSpecificOutput": {"updatedInput": {"question": "Which colour?"}}}';;
 *close-it*) echo '{"decision": "allow", "hookSpecificOutput": {"updatedInput": {"command": "echo closed"}}}';;
 *hook-asks*) echo '{"decision": "ask", "reason": "the hook wants a person"}';;
 *) echo '{"hookSpecificOutput": {"additionalContext": "${note}"}}';;
@@ -269,8 +270,39 @@ test("evaluates an approved call again when an older agent-core has asked for it
   assert.equal((await evaluations()) - before, 2);
 });
 
+test("sends the arguments of a hook to PostToolUse when the call waited for an answer", async () => {
+  const messageId = await fixture.client.post('tool: ask_user {"question": "ask-me"}', { conversation: "colour" });
+  const turnId = await fixture.begun(messageId);
+  const question = await fixture.happens((event) => event.type === "question.asked" && event.turnId === turnId);
+  assert.ok(question.type === "question.asked" && question.question === "Which colour?");
+  await parked(turnId);
+  await fixture.client.post("red", { conversation: "colour" });
+  await fixture.ended(messageId);
+  assert.deepEqual(await hookRuns(turnId), { PreToolUse: 1, PostToolUse: 1 });
+  const log = await readFile(join(fixture.cluster.home, "hooks.log"), "utf8");
+  const after = log.split("\n").find((line) => line.includes(turnId) && line.includes("PostToolUse"));
+  const { tool_input: input } = JSON.parse(after ?? "{}") as { tool_input?: unknown };
+  assert.deepEqual(input, { question: "Which colour?" });
+});
+
+const starts = () => fixture.cluster.lines.filter((line) => /^agent-core-\d+ .*"healthPort":/.test(line)).length;
+
+test("runs the arguments of a hook, and the hook once, when the leader is killed before an allowed call", async () => {
+  await fixture.turn("say: begin", "allowed");
+  const { sessionId } = await fixture.session("http:default:allowed");
+  await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { allow: ["exec"] } });
+  const before = starts();
+  await fixture.cluster.fault("agent.before_tool", "kill");
+  const { results, turnId } = await fixture.turn(exec("echo rewrite-me"), "allowed");
+  assert.deepEqual(await fixture.cluster.armed(), [], "the leader was killed");
+  assert.match(results[0]?.content ?? "", /^rewritten/);
+  assert.deepEqual(await hookRuns(turnId), { PreToolUse: 1, PostToolUse: 1 });
+  while (starts() === before) await setTimeout(20);
+  await fixture.cluster.whenReady("agent-core", 1);
+  await fixture.cluster.whenReady("agent-core", 2);
+});
+
 test("runs no hook and evaluates no rule again when another leader resumes the approved call", async () => {
-  const starts = () => fixture.cluster.lines.filter((line) => /^agent-core-\d+ .*"healthPort":/.test(line)).length;
   const before = starts();
   await fixture.cluster.fault("agent.after_park", "kill");
   const { messageId, turnId } = await asked(exec("echo taken-over"), "takeover");

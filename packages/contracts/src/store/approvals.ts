@@ -63,6 +63,19 @@ export const approvalRequest = storeRequest({
   }),
 });
 
+export const stepAuthorize = storeRequest({
+  subject: "store.step.authorize",
+  clients: ["agent-core"],
+  doc: "Record with which arguments an open tool step runs after hooks changed them, before it is started: a new leader runs it with the same ones. CONFLICT when the step is settled.",
+  input: z.object({
+    ...Fenced,
+    turnId: z.string(),
+    n: z.number().int(),
+    authorization: AuthorizationSchema,
+  }),
+  output: z.object({}),
+});
+
 export const approvalDecide = storeRequest({
   subject: "store.approval.decide",
   clients: ["channel-gateway"],

@@ -1,25 +1,21 @@
 // Authorizes one tool call: runs the hooks, evaluates the permission rules, and requests approval where required. A question is
 // stored with the outcome, and the answer resumes from it: for these calls all of it happens once. Nothing here waits.
-import { createHash } from "node:crypto";
-import type { ClaimedTurn, ParleySettings, StoredAuthorization, ToolStep } from "@parley/contracts";
+import { store, type StoredAuthorization, type ToolStep } from "@parley/contracts";
 import type { HookContext } from "../hooks/payloads.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { callHash } from "../policy/call-hash.ts";
 import { parseCall, type ParsedCall } from "../policy/parsed-call.ts";
 import { decidePermission, type HookVerdict, type PermissionContext } from "../policy/decide.ts";
 import { describeCall, tooLongToApprove } from "../policy/describe.ts";
-import { filePatterns } from "../policy/rules.ts";
 import { alwaysRules } from "../policy/session-rules.ts";
-import { rulesFor, principalOf, type TurnGrants } from "../policy/principal.ts";
-import { reachesWeb, webTargetOf } from "../policy/web-access.ts";
-import { guestRules, roleOf } from "../policy/workspace-access.ts";
+import { webTargetOf } from "../policy/web-access.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import { argumentErrors } from "../tools/validate-arguments.ts";
-import { formatAddress } from "../prompt/message-header.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import type { TurnPolicy } from "../policy/turn-policy.ts";
 import type { Toolbox, TurnTool } from "../tools/toolbox.ts";
-import { isContainedFor, isTainted, permissionTool, type Taint } from "../policy/taint.ts";
+import { isContainedFor, permissionTool, type Taint } from "../policy/taint.ts";
+import { permissionContext, rulesRevision } from "./turn-permissions.ts";
 import {
   addAlwaysRules,
   denialOf,
@@ -65,9 +61,9 @@ interface Subject {
 }
 
 /**
- * Runs each hook once for the arguments of the model: a call with a stored question resumes from its outcome. Without a question
- * nothing is stored, and a new leader evaluates a call that was not started again. Arguments that the approver edited run through
- * PreToolUse as well. Rejects with the signal's reason.
+ * Runs each hook once for the arguments of the model: a call with a stored question, or with arguments that a hook changed, resumes from
+ * its outcome. Otherwise nothing is stored, and a new leader evaluates a call that was not settled again. Arguments that the approver
+ * edited run through PreToolUse as well. Rejects with the signal's reason.
  */
 export async function authorizeToolCall(
   deps: AuthorizationDeps,
@@ -78,7 +74,8 @@ export async function authorizeToolCall(
 ): Promise<Authorization> {
   const permissions = permissionContext(deps.settings, context, tool);
   const subject = { deps, context, step, tool, permissions, signal };
-  const { approval } = step;
+  const { approval, authorization } = step;
+  if (authorization !== undefined) return resumeChanged(subject, authorization);
   return approval?.authorization === undefined ? evaluate(subject) : resume(subject, approval, approval.authorization);
 }
 
@@ -120,7 +117,7 @@ async function evaluate(subject: Subject): Promise<Authorization> {
   // A denial remains in force, even if rules have allowed the call since.
   if (approval !== undefined && isDenied(approval)) return denied(approval, notes);
   decided = withReview(context.turn, decided);
-  if (decided.decision === "allow") return { verdict: "run", input: final, notes };
+  if (decided.decision === "allow") return allowed(subject, facts.input, final, notes);
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await argumentErrors(tool.descriptor, final);
   // Nobody is asked to approve a call that cannot run.
@@ -157,6 +154,31 @@ async function runPreToolUse(
   const notes = [...hook.contexts];
   if (hook.decision === "deny") return refuse(`A hook denied this call: ${hook.reason ?? "no reason given"}.`, notes);
   return { hook, input: normalizeArguments(name, hook.updatedInput ?? input), notes };
+}
+
+/** Runs a call with these arguments, which are stored if a hook changed them: no leader runs the call without the change. */
+async function allowed(
+  { deps, context, step }: Subject,
+  before: string,
+  input: string,
+  notes: string[],
+): Promise<Authorization> {
+  if (input !== before) {
+    const rules = rulesRevision(deps.settings, context);
+    const authorization = { input, notes, rules, askedByHook: false, always: null };
+    await deps.leaderStore.request(store.stepAuthorize, { turnId: step.turnId, n: step.n, authorization });
+  }
+  return { verdict: "run", input, notes };
+}
+
+/** Continues a call that may run with arguments that a hook changed; everything is evaluated again if changed rules require a question. */
+async function resumeChanged(subject: Subject, { input, notes, rules }: StoredAuthorization): Promise<Authorization> {
+  const { deps, context, permissions } = subject;
+  if (rules === rulesRevision(deps.settings, context)) return { verdict: "run", input, notes };
+  const decided = withReview(context.turn, decidePermission(await parsed(subject, input), permissions));
+  deps.tools.permissionEvaluated(decided.decision);
+  if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
+  return decided.decision === "allow" ? { verdict: "run", input, notes } : evaluate(subject);
 }
 
 /** Continues a call that was evaluated before; the rules are evaluated again only if they have changed since. */
@@ -209,20 +231,21 @@ async function resolveApproval(
  */
 async function judgeRewrite(subject: Subject, edited: string, before: readonly string[]): Promise<Authorization> {
   const { deps, tool, permissions } = subject;
-  const checked = await runPreToolUse(subject, normalizeArguments(tool.descriptor.name, edited));
+  const approved = normalizeArguments(tool.descriptor.name, edited);
+  const checked = await runPreToolUse(subject, approved);
   if ("verdict" in checked && checked.verdict !== "refuse") return checked;
   const notes = [...before, ...checked.notes];
   if ("verdict" in checked) return { ...checked, notes };
   const { input: final } = checked;
   const call = await parsed(subject, final);
-  const approved = { decision: "allow" as const, reason: "A person approved it with these arguments.", updated: call };
-  const decided = decidePermission(call, { ...permissions, hook: approved });
+  const hook = { decision: "allow" as const, reason: "A person approved it with these arguments.", updated: call };
+  const decided = decidePermission(call, { ...permissions, hook });
   deps.tools.permissionEvaluated(decided.decision);
   if (decided.decision !== "allow") {
     return refuse(`Not allowed with the arguments a person edited: ${decided.reason}`, notes);
   }
   const wrong = await argumentErrors(tool.descriptor, final);
-  return wrong === undefined ? { verdict: "run", input: final, notes } : refuse(wrong, notes);
+  return wrong === undefined ? allowed(subject, approved, final, notes) : refuse(wrong, notes);
 }
 
 function refuse(content: string, notes: string[]): Authorization {
@@ -236,60 +259,6 @@ function denied(approval: Parameters<typeof denialOf>[0], notes: string[]): Auth
 
 function parsed({ context, tool }: Subject, input: string): Promise<ParsedCall> {
   return parseCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), input);
-}
-
-function permissionContext(settings: ParleySettings, context: AuthorizationContext, tool: TurnTool): PermissionContext {
-  const { turn, policy, overrides } = context;
-  const principal = principalOf(turn.root.trust);
-  const addresses = [turn.replyTo, turn.root.replyTo, ...turn.alsoTo].filter((address) => address !== null);
-  const tainted = settings.permissions.taint && isTainted(turn, context.taint);
-  return {
-    mode: policy.permissionMode,
-    allowBypass: settings.permissions.allow_bypass,
-    disabled: settings.tools.disabled,
-    rules: rulesFor(principal, settings.permissions, overrides, grantsOf(settings, turn)),
-    principal,
-    contained: settings.permissions.contained,
-    tainted,
-    ...(tainted && reachesWeb(tool.descriptor) ? { ownerAddresses: context.ownerAddresses() } : {}),
-    canAsk: turn.root.approvals !== "none",
-    ...(roleOf(turn.root.trust) === "guest" ? { guestAllow: guestRules(settings, turn.root) } : {}),
-    ownAddresses: addresses.map(formatAddress),
-  };
-}
-
-/** SHA-256 of the rules and the mode that apply to the turn, without the turn's grants in `except`. */
-function rulesRevision(
-  { permissions, tools, webhooks }: ParleySettings,
-  { turn, policy, overrides }: AuthorizationContext,
-  except: readonly string[] = [],
-): string {
-  const { allow, allow_bypass, ask, contained, deny, guest_allow } = permissions;
-  const ofSettings = [allow_bypass, allow, ask, contained, deny, guest_allow, tools.disabled];
-  const ofSession = [overrides.allow, overrides.allowTainted, overrides.ask, overrides.deny];
-  const granted = (turn.granted ?? []).filter((rule) => !except.includes(rule));
-  const ofTurn = [granted.toSorted(), webhooks[turn.root.webhook ?? ""]?.allow];
-  const all = JSON.stringify([policy.permissionMode, ofSettings, ofSession, ofTurn]);
-  return createHash("sha256").update(all).digest("hex");
-}
-
-/** From the turn at the root of the tree: a sub-agent has no other rights. */
-function grantsOf(settings: ParleySettings, { root, granted }: ClaimedTurn): TurnGrants {
-  const own = root.webhook === undefined ? [] : (settings.webhooks[root.webhook]?.allow ?? []);
-  return {
-    ...(root.trust === "webhook" ? { webhook: own } : {}),
-    ...(granted === undefined ? {} : { turn: granted }),
-  };
-}
-
-/** Patterns of paths that the turn's deny rules close for the tool; the tool-runner enforces them on resolved paths. */
-export function deniedPaths(
-  settings: ParleySettings,
-  { turn, overrides, toolbox }: Pick<AuthorizationContext, "turn" | "overrides" | "toolbox">,
-  tool: TurnTool,
-): string[] {
-  const { deny } = rulesFor(principalOf(turn.root.trust), settings.permissions, overrides);
-  return filePatterns(deny, permissionTool(tool, isContainedFor(turn, toolbox)));
 }
 
 /** A hook's verdict for the permission engine, which ignores `ask` and no decision. */

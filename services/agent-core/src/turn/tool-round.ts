@@ -11,7 +11,8 @@ import type { InlineSettlement, ToolResult, ToolStep } from "@parley/contracts";
 import type { Permit } from "@parley/kit";
 import type { LocalTool } from "../tools/local-tool.ts";
 import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
-import { authorizeToolCall, deniedPaths, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
+import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
+import { deniedPaths } from "./turn-permissions.ts";
 import { endCall, endOfStored, previewChars, runPostToolHooks, type CallEnd } from "./call-end.ts";
 import { callGroups } from "../tools/call-groups.ts";
 import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts";
@@ -152,7 +153,7 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
   if (step.result !== null) {
     // Settled by another service while the turn was parked: no event has reported it yet.
     const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
-    const notes = step.approval?.authorization?.notes ?? [];
+    const notes = storedNotes(step);
     const input = storedInput(context, step);
     const ended = { ...launch, result: step.result, input, notes, sleeps: false, durationMs };
     return runPostToolHooks(deps, context, ended, signal);
@@ -197,10 +198,16 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
   }
 }
 
-/** The arguments of a call that an earlier leader started: as a person edited or approved them, otherwise as the model wrote them. */
-function storedInput({ toolbox }: RoundContext, { tool, input, approval }: ToolStep): string {
+/** The arguments of a call that was started before: as hooks changed them or a person approved them, otherwise as the model wrote them. */
+function storedInput({ toolbox }: RoundContext, { tool, input, authorization, approval }: ToolStep): string {
   const [name = tool] = toolbox.namesOf(tool);
-  return normalizeArguments(name, approval?.updatedInput ?? approval?.authorization?.input ?? input, tool);
+  const approved = approval?.updatedInput ?? approval?.authorization?.input;
+  return normalizeArguments(name, authorization?.input ?? approved ?? input, tool);
+}
+
+/** The notes of the hooks before a call that was started before. */
+function storedNotes({ authorization, approval }: ToolStep): string[] {
+  return authorization?.notes ?? approval?.authorization?.notes ?? [];
 }
 
 /** Polls a call that waits for somebody when the turn resumes for another reason. */
@@ -214,11 +221,11 @@ async function resumeCall(
   const { step } = launch;
   const { resume } = local;
   if (resume === undefined) return { end: "waiting", until: null };
-  const ran = await runLocal(deps, context, step, () => resume(step.input, localContext(deps, context, step)));
+  const input = storedInput(context, step);
+  const ran = await runLocal(deps, context, step, () => resume(input, localContext(deps, context, step)));
   if ("until" in ran) return { end: "waiting", until: ran.until };
   const durationMs = sinceMs(step.startedAt);
-  const notes = step.approval?.authorization?.notes ?? [];
-  const input = storedInput(context, step);
+  const notes = storedNotes(step);
   return runPostToolHooks(deps, context, { ...launch, ...ran, input, notes, durationMs }, signal);
 }
 

@@ -71,13 +71,15 @@ export interface StepRow {
   class: ToolStep["class"];
   state: ToolStep["state"];
   input: string;
+  authorization_json: string | null;
   result: string | null;
   runner: string | null;
   started_at: string | null;
   hook_outcome: string | null;
 }
 
-export const stepColumns = "turn_id, n, call_id, tool, class, state, input, result, runner, started_at, hook_outcome";
+export const stepColumns =
+  "turn_id, n, call_id, tool, class, state, input, authorization_json, result, runner, started_at, hook_outcome";
 
 export function toolStepOf(row: StepRow): ToolStep {
   return {
@@ -88,6 +90,9 @@ export function toolStepOf(row: StepRow): ToolStep {
     class: row.class,
     state: row.state,
     input: JSON.parse(row.input) as string,
+    ...(row.authorization_json === null
+      ? {}
+      : { authorization: JSON.parse(row.authorization_json) as StoredAuthorization }),
     result: row.result === null ? null : (JSON.parse(row.result) as ToolResult),
     runner: row.runner,
     startedAt: row.started_at,
@@ -118,7 +123,7 @@ interface OpenStepRow extends StepRow {
 /** A turn's tool steps whose results are in no message yet, in call order, each with its newest approval question. */
 export async function openSteps(client: PoolClient, turnId: string, lock = ""): Promise<ToolStep[]> {
   const { rows } = await client.query<OpenStepRow>(
-    `SELECT s.turn_id, s.n, s.call_id, s.tool, s.class, s.state, s.input, s.result, s.runner, s.started_at, s.hook_outcome,
+    `SELECT s.turn_id, s.n, s.call_id, s.tool, s.class, s.state, s.input, s.authorization_json, s.result, s.runner, s.started_at, s.hook_outcome,
        (SELECT json_build_object('id', a.id, 'call_hash', a.call_hash, 'always', a.always, 'decided_by', a.decided_by,
          'updated_input', a.updated_input, 'message', a.message, 'interrupt', a.interrupt, 'authorization', a.authorization_json,
           'expires_at', to_char(a.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),

@@ -1,5 +1,5 @@
 // Steps of turns: model calls and tool calls. Columns of the other kind are null.
-import type { HookOutcome, store, ToolResult, Usage } from "@parley/contracts";
+import type { HookOutcome, store, StoredAuthorization, ToolResult, Usage } from "@parley/contracts";
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, text } from "drizzle-orm/pg-core";
 import { bigInteger, createdAt, json, oneOf, parley, partialIndex, time } from "./columns.ts";
@@ -26,6 +26,8 @@ export const steps = parley.table(
     class: oneOf("class", ["pure", "idempotent", "once"]),
     /** The arguments: the JSON text that the model wrote. */
     input: json<string>("input"),
+    /** The arguments that hooks changed, with which the call runs; null: no hook changed them, or its question contains them. */
+    authorizationJson: json<StoredAuthorization>("authorization_json"),
     result: json<ToolResult>("result"),
     /** The process instance that runs the call. */
     runner: text("runner"),

@@ -17,6 +17,7 @@ import { hashOf, operationOf } from "../../grants.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { runOperation } from "../../db/operation.ts";
 import { announceTexts, enqueueText } from "../outbox/enqueue.ts";
+import { lockTurn } from "../turns/end.ts";
 import { unpark, publishReady, type ReadyHint } from "../turns/notify.ts";
 import { requeueUndelivered, hasRaisedQuestion } from "../questions/requeue.ts";
 import { recordReply } from "../voice/replies.ts";
@@ -33,6 +34,23 @@ export const stepHandlers = {
     const output = await settleOnce(database, bus, input, null);
     announceTexts(bus, input.outgoing);
     return output;
+  },
+
+  stepAuthorize({ database }, input) {
+    return runOperation(database, input, {
+      name: "step_authorize",
+      async run(client) {
+        const { turnId, n, epoch, authorization } = input;
+        await lockTurn(client, turnId, epoch);
+        const { rowCount } = await client.query(
+          `UPDATE parley.steps SET authorization_json = $3 WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL`,
+          [turnId, n, JSON.stringify(authorization)],
+        );
+        if (rowCount !== 1) throw new WireError("CONFLICT", `step ${n} of turn ${turnId} is settled`);
+        return { result: {}, memo: {} };
+      },
+      replay: async () => ({}),
+    });
   },
 
   /** `intended → running`. A running `idempotent` step may be claimed again: the same key has one effect. */
