@@ -187,9 +187,13 @@ const sourceModules = [
   "packages/testing/src/index.ts",
 ].map((path) => join(root, path));
 
-/** Builds the bundles of the services, as the images contain them: a process of a bundle starts with half the CPU time. Their scripts as JSON. */
+/**
+ * Builds the bundles of the services, as the images contain them, and of the CLI: a process of a bundle starts with half the CPU time. Their
+ * scripts as JSON.
+ */
 async function buildBundles(): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, [join(root, "infra/docker/bundle.ts")], { cwd: root });
+  const program = join(root, "infra/docker/bundle.ts");
+  const { stdout } = await promisify(execFile)(process.execPath, [program, "--cli"], { cwd: root });
   return stdout.trim();
 }
 

@@ -1,7 +1,14 @@
 // The Claude Agent SDK drives a run: prompts, streams, limits, sessions and flags.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import {
+  apiClient,
+  checkoutPrograms,
+  Cleanup,
+  startTestCluster,
+  type ApiClient,
+  type TestCluster,
+} from "@parley/testing";
 import { z } from "zod";
 import { Inputs, sdkClient, userMessage, type SdkClient } from "./support/client.ts";
 
@@ -34,7 +41,10 @@ async function saidIn(sessionId: string) {
 
 // design: 003.8, 003.41
 test("answers a prompt with init, the reply and a result", async () => {
-  const run = await sdk.run('tool: ls {"path":"."}\nthen\nsay: forty-two', { permissionMode: "acceptEdits" });
+  const run = await sdk.run('tool: ls {"path":"."}\nthen\nsay: forty-two', {
+    permissionMode: "acceptEdits",
+    pathToClaudeCodeExecutable: checkoutPrograms["parley-sdk"],
+  });
   assert.equal(run.failure, undefined);
   const [init] = run.messages;
   assert.ok(init?.type === "system" && init.subtype === "init");

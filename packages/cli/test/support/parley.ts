@@ -6,9 +6,11 @@ import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 
+import { cliPrograms } from "@parley/testing/cli-programs";
+
 import { runCommandLine } from "../../src/commands/index.ts";
 
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const main = cliPrograms().parley;
 const start = fileURLToPath(new URL("../../../../infra/local/src/main.ts", import.meta.url));
 
 export interface Outcome {

@@ -7,12 +7,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 
 import { onPath } from "@parley/local";
+import { cliPrograms } from "@parley/testing/cli-programs";
 import xterm from "@xterm/headless";
-
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 export interface TerminalSize {
   readonly columns: number;
@@ -170,6 +168,6 @@ export function parleyTerminal(
   size: TerminalSize = narrow,
   cwd?: string,
 ): TestTerminal {
-  const command = [process.execPath, "--conditions=@parley/source", main, ...args];
+  const command = [process.execPath, "--conditions=@parley/source", cliPrograms().parley, ...args];
   return new TestTerminal(command, size, { PARLEY_HOME: home }, cwd);
 }

@@ -1,5 +1,4 @@
 // The published Claude Agent SDK against a cluster: `parley sdk` is its executable, and nothing of it is replaced.
-import { fileURLToPath } from "node:url";
 import {
   query,
   type Options,
@@ -7,9 +6,7 @@ import {
   type SDKResultMessage,
   type SDKUserMessage,
 } from "@anthropic-ai/claude-agent-sdk";
-import type { TestCluster } from "@parley/testing";
-
-const executable = fileURLToPath(new URL("../../../../packages/cli/bin/parley-sdk.mjs", import.meta.url));
+import { cliPrograms, type TestCluster } from "@parley/testing";
 
 interface SdkRun {
   readonly messages: readonly SDKMessage[];
@@ -40,7 +37,7 @@ export function sdkClient(cluster: Pick<TestCluster, "home">): SdkClient {
     query({
       prompt,
       options: {
-        pathToClaudeCodeExecutable: executable,
+        pathToClaudeCodeExecutable: cliPrograms()["parley-sdk"],
         env: { PATH, HOME, NODE_COMPILE_CACHE, PARLEY_HOME: cluster.home },
         ...options,
       },
