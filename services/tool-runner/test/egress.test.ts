@@ -1,11 +1,12 @@
 // The hosts that commands may reach: the meaning of the list, where the proxy connects, and where it refuses.
 import assert from "node:assert/strict";
 import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
-import { connect, createServer as createTcpServer, type Server } from "node:net";
+import { connect, type Server } from "node:net";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { freePort } from "@parley/local";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import fc from "fast-check";
 import {
@@ -225,10 +226,7 @@ test("returns 502 with the reason for an unknown or unreachable host", async () 
   const gone: Resolver = () => Promise.reject(new Error("ENOTFOUND"));
   await using lost = await openOut((port) => list([`site.test:${port}`]), gone);
   assert.match((await lost.get(`http://site.test:${lost.port}/`)).body, /cannot be found/);
-  const cleanup = new Cleanup();
-  const closed = createTcpServer();
-  const port = await listening(closed, cleanup);
-  await cleanup[Symbol.asyncDispose]();
+  const port = await freePort();
   await using deaf = await openOut(() => list([], [`site.test:${port}`]));
   const answer = await deaf.get(`http://site.test:${port}/`);
   assert.equal(answer.status, 502);

@@ -198,7 +198,9 @@ test("searches a single file in the sandbox, too", async () => {
 });
 
 test("removes the search folders of processes that have ended, and no others", async () => {
-  const { pid } = spawn("/bin/true");
+  const child = spawn("/bin/true");
+  await once(child, "exit");
+  const { pid } = child;
   const ended = await mkdtemp(join(tmpdir(), `parley-search-${pid}-`));
   await using live = await writeSearchFolder([{ path: "memory/a.md", content: "a" }]);
   const earlier = await mkdtemp(join(tmpdir(), `parley-search-${process.pid}-`));

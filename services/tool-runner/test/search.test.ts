@@ -256,7 +256,8 @@ test("kills a search at its deadline, while the service stays responsive", async
   );
   await assert.rejects(search, /timeout/);
   clearInterval(counter);
-  assert.ok(turns > 20, `the event loop turned ${turns} times`);
+  // A blocked loop turns once; a busy machine lets a free one turn less often than the timer asks.
+  assert.ok(turns > 5, `the event loop turned ${turns} times`);
   assert.deepEqual(
     running(`${rgPath} --no-config`).filter((line) => line.includes(query.pattern)),
     [],

@@ -117,8 +117,10 @@ describe("two tool-runners", () => {
     await everywhere(/everything: off, 0 tools.*modern: ready/);
     clearInterval(watching);
     assert.equal(most, 0);
-    const counts = (await said()).map((each) => /modern: ready, (\d+) tools/.exec(each)?.[1]);
-    assert.equal(counts[0], counts[1]);
+    await until(async () => {
+      const counts = (await said()).map((each) => /modern: ready, (\d+) tools/.exec(each)?.[1]);
+      return counts.length === 2 && counts[0] === counts[1];
+    });
     await change(gateway, "everything", { do: "on" });
     await change(gateway, "modern", { do: "show", tool: "add" });
     await everywhere(/everything: ready/);
