@@ -48,7 +48,7 @@ async function stopped(messageId: string, turnId: string) {
 }
 
 test("keeps the rewritten result, and publishes no other, when the turn is stopped early", async () => {
-  const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "one" });
+  const messageId = await fixture.client.post([call(secret), call("sleep 300")].join("\n"), { conversation: "one" });
   const turnId = await fixture.begun(messageId);
   await finished(turnId);
   const turn = await stopped(messageId, turnId);
@@ -89,7 +89,7 @@ test("withholds a result when the leader dies before a hook has seen it", async 
 });
 
 test("keeps the rewritten result when the leader dies after its hook", async () => {
-  const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "two" });
+  const messageId = await fixture.client.post([call(secret), call("sleep 300")].join("\n"), { conversation: "two" });
   const turnId = await fixture.begun(messageId);
   await finished(turnId);
   await fixture.cluster.fault("agent.before_finish", "kill");

@@ -96,7 +96,7 @@ describe("stopped turns", () => {
   const isStopped = (error: unknown) => error instanceof APIError && error.code === "turn_stopped";
 
   test("ends a stream with an error when the turn is stopped, instead of a finish reason", async () => {
-    const messages = [user("wait: 100\nwords: 500")];
+    const messages = [user("wait: 100\nwords: 3000")];
     const finishes: (string | null)[] = [];
     const read = async () => {
       const stream = await openai.chat.completions.create({ model, messages, user: "halt", stream: true });
@@ -110,7 +110,7 @@ describe("stopped turns", () => {
   });
 
   test("refuses a complete answer of a stopped turn, and the client does not repeat it", async () => {
-    const text = "wait: 100\nwords: 501";
+    const text = "wait: 100\nwords: 3001";
     const completion = openai.chat.completions.create(
       { model, messages: [user(text)], user: "halt" },
       { maxRetries: 3 },

@@ -194,7 +194,7 @@ test("ends the run with error_max_turns and error_max_budget_usd over all its me
 });
 
 test("interrupts the turn and answers the next message", async () => {
-  const inputs = new Inputs("wait: 200\nwords: 100");
+  const inputs = new Inputs("wait: 200\nwords: 3000");
   let interrupted = false;
   const run = await sdk.run(inputs, { includePartialMessages: true }, async (message, query) => {
     if (message.type === "stream_event" && !interrupted) {

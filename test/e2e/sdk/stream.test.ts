@@ -217,7 +217,7 @@ test("applies every permission mode, and changes it between two messages", async
 // design: 003.6
 test("stops the turn and ends the executable when the program aborts the query", async () => {
   const abortController = new AbortController();
-  const run = await sdk.run("wait: 300\nwords: 200", { abortController, includePartialMessages: true }, (message) => {
+  const run = await sdk.run("wait: 300\nwords: 3000", { abortController, includePartialMessages: true }, (message) => {
     if (message.type === "stream_event") abortController.abort();
   });
   assert.ok(run.failure instanceof AbortError);

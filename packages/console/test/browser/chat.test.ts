@@ -253,7 +253,7 @@ describe("chat in the console", { skip }, () => {
   });
 
   test("answers a message that waited to join a turn when that turn was stopped", async () => {
-    await say('tool: exec {"command":"sleep 60"}\nthen\nsay: never');
+    await say('tool: exec {"command":"sleep 600"}\nthen\nsay: never');
     await page.locator(".tool-running").waitFor();
     await page.getByLabel("While the turn runs").selectOption("steer");
     await say("say: joined too late");
