@@ -17,11 +17,19 @@ export function useLoad<T>(load: () => Promise<T>, deps: readonly unknown[], ref
   const loaded = useMemo(() => {
     const data = signal<T | undefined>(undefined);
     const error = signal<Error | undefined>(undefined);
+    let begun = 0;
+    let shown = 0;
     const reload = async () => {
+      const mine = ++begun;
       try {
-        data.value = await load();
+        const found = await load();
+        // Responses may overtake each other: after an action, an older one would show the state before it.
+        if (mine < shown) return;
+        shown = mine;
+        data.value = found;
         error.value = undefined;
       } catch (reason) {
+        if (mine < shown) return;
         error.value = reason instanceof Error ? reason : new Error(messageOf(reason));
       }
     };

@@ -4,7 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { addSessions, Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { startGuarded, type Guarded } from "../../../../services/tool-runner/test/mcp/servers/guarded.ts";
 import { findChromium, signInLink, startBrowser } from "./support.ts";
 
@@ -158,6 +158,39 @@ describe("operating from the console", { skip }, () => {
     await job.getByText("No further run").waitFor();
     await job.getByRole("button", { name: "Delete" }).click();
     await page.getByText("No jobs yet").waitFor();
+  });
+
+  test("keeps what a newer response has shown when an older one arrives after it", async () => {
+    const create = (name: string) =>
+      api("/api/schedules", { name, schedule: "cron 0 7 * * 1-5", prompt: "say: hello" });
+    const [first, second] = ["Watering", "Harvest"].map((name) => page.locator(".card", { hasText: name }));
+    assert.ok(first !== undefined && second !== undefined);
+    await create("Watering");
+    await open("schedules");
+    await first.waitFor();
+    const [read, late] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+    const lists = "**/api/schedules?*";
+    const hold = async (route: Route) => {
+      const response = await route.fetch();
+      read.resolve(undefined);
+      await late.promise;
+      await route.fulfill({ response });
+    };
+    await page.route(lists, hold, { times: 1 });
+    await first.getByRole("button", { name: "Switch off" }).click();
+    await read.promise;
+    await create("Harvest");
+    await first.getByRole("button", { name: "Run now" }).click();
+    await second.waitFor();
+    const arrived = page.waitForResponse(lists);
+    late.resolve(undefined);
+    await (await arrived).finished();
+    await page.evaluate(() => new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve))));
+    assert.equal(await second.count(), 1);
+    for (const job of [first, second]) {
+      await job.getByRole("button", { name: "Delete" }).click();
+      await job.waitFor({ state: "detached" });
+    }
   });
 
   test("edits a document, compares its versions and restores one", async () => {
