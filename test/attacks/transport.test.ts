@@ -174,7 +174,7 @@ describe("Redis", () => {
     const trusting = await startService(cleanup, "agent-core", {
       env: { ...bus, REDIS_URL: url, REDIS_CA_FILE: tlsFixtures.ca },
     });
-    await trusting.until("/readyz", ({ status }) => status === 200);
+    await trusting.until("/startupz", ({ status }) => status === 200);
   });
 });
 

@@ -152,7 +152,7 @@ async function restarted(server: { restart(): Promise<unknown> } | null): Promis
 }
 
 /** One command in Redis's own protocol. */
-export async function redisCommand(url: string, ...words: string[]): Promise<void> {
+export async function redisCommand(url: string, ...words: string[]): Promise<string> {
   const { hostname, port, password } = new URL(url);
   const encode = (parts: string[]) =>
     `*${parts.length}\r\n${parts.map((part) => `$${part.length}\r\n${part}\r\n`).join("")}`;
@@ -161,4 +161,5 @@ export async function redisCommand(url: string, ...words: string[]): Promise<voi
   let reply = "";
   for await (const chunk of socket) reply += String(chunk);
   if (/^-/m.test(reply)) throw new Error(`redis: ${reply}`);
+  return reply;
 }

@@ -142,15 +142,21 @@ describe("health check of the images", () => {
         .once("error", reject)
         .once("exit", resolve);
     });
-  const listener = (ready: () => boolean) =>
-    listenHealth({ host: "127.0.0.1", port: 0, metrics: createMetrics("store").registry, startup: () => null, ready });
+  const listener = (unready: () => string | null) =>
+    listenHealth({
+      host: "127.0.0.1",
+      port: 0,
+      metrics: createMetrics("store").registry,
+      startup: () => null,
+      unready,
+    });
 
   test("is healthy only when the service is ready", async () => {
-    let ready = true;
-    const health = await listener(() => ready);
+    let problem: string | null = null;
+    const health = await listener(() => problem);
     try {
       assert.equal(await asks(health.port), 0);
-      ready = false;
+      problem = "draining";
       assert.equal(await asks(health.port), 1);
     } finally {
       await health.close();
@@ -158,7 +164,7 @@ describe("health check of the images", () => {
   });
 
   test("is unhealthy when nothing listens on the port", async () => {
-    const health = await listener(() => true);
+    const health = await listener(() => null);
     await health.close();
     assert.equal(await asks(health.port), 1);
   });

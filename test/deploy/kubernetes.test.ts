@@ -195,6 +195,18 @@ describe("a service's pod", () => {
       assert.ok((spec.template.spec.terminationGracePeriodSeconds ?? 30) > drainMs / 1000 + preStopSeconds);
     });
 
+    test(`${service}: keeps the old replicas until the new ones are ready in a rollout`, () => {
+      assert.equal(at(spec, "strategy", "rollingUpdate", "maxUnavailable"), 0);
+      assert.ok(Number(at(spec, "strategy", "rollingUpdate", "maxSurge")) > 0);
+    });
+
+    test(`${service}: has a service account of its own, without a role`, () => {
+      assert.equal(spec.template.spec.serviceAccountName, service);
+      const bound = manifestsIn("k8s/components/deletion-cost").filter(({ kind }) => kind === "RoleBinding");
+      for (const binding of [...base, ...dev, ...prod, ...bound].filter(({ kind }) => kind.endsWith("RoleBinding")))
+        assert.doesNotMatch(JSON.stringify(binding), new RegExp(`"name":"${service}"`));
+    });
+
     test(`${service}: keeps other replicas available when a pod is evicted`, () => {
       const budget = base.find((each) => each.kind === "PodDisruptionBudget" && each.metadata.name === service);
       assert.equal(at(budget?.spec, "maxUnavailable"), 1);

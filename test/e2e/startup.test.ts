@@ -3,11 +3,21 @@ import assert from "node:assert/strict";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { version } from "@parley/chassis";
-import type { ServiceName } from "@parley/contracts";
-import { startNats, startPostgres, startRedis } from "@parley/local";
-import { Cleanup, startTestNats, temporaryFolder } from "@parley/testing";
+import { controlPing, services, type ServiceName } from "@parley/contracts";
+import { startNats, startPostgres, startRedis, type NatsServer } from "@parley/local";
+import {
+  Cleanup,
+  openTestBus,
+  pollUntil,
+  startStoreStack,
+  startTcpLink,
+  startTestNats,
+  startTestPostgres,
+  startTestRedis,
+  temporaryFolder,
+} from "@parley/testing";
 import { knownMigrations, migrate } from "../../services/store/src/migrate.ts";
 import { redisCommand } from "../chaos/faults.ts";
 import { startService } from "./support/service-process.ts";
@@ -41,6 +51,13 @@ async function refusingServer(): Promise<{ port: number; server: Server; seen(co
   };
 }
 
+/** A leader of another process: it holds the lock and answers pings. */
+async function actAsLeader(nats: NatsServer, redisUrl: string): Promise<void> {
+  const holder = "agent-core-9/1";
+  await redisCommand(redisUrl, "SET", "parley:leader", holder);
+  (await openTestBus(nats, "agent-core", cleanup)).serve(controlPing, async () => ({ epoch: 1, holder }));
+}
+
 for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] as const) {
   // design: 001.26c
   test(`answers probes and logs one reason when the bus is unavailable to ${service}`, async () => {
@@ -67,17 +84,96 @@ for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] 
   });
 }
 
-test("starts channel-gateway when the bus becomes available later", async () => {
-  const bus = await refusingServer();
-  const running = await startService(cleanup, "channel-gateway", {
-    env: { ...needed["channel-gateway"], PARLEY_NATS_URL: `nats://127.0.0.1:${bus.port}` },
+describe("a bus that becomes available later", () => {
+  const prepare: Record<ServiceName, () => Promise<Record<string, string>>> = {
+    "channel-gateway": async () => ({}),
+    "tool-runner": async () => ({ PARLEY_HOME: await temporaryFolder(cleanup) }),
+    "agent-core": async () => ({ REDIS_URL: (await startTestRedis(cleanup)).url }),
+    store: async () => ({ DATABASE_URL: (await startTestPostgres(cleanup)).storeUrl }),
+  };
+  for (const service of services) {
+    test(`lets ${service} start, and a lost connection makes it unready until it is back`, async () => {
+      const bus = await refusingServer();
+      const running = await startService(cleanup, service, {
+        env: { ...needed[service], ...(await prepare[service]()), PARLEY_NATS_URL: `nats://127.0.0.1:${bus.port}` },
+      });
+      await running.line(/start delayed: waiting for the bus/);
+      await new Promise((resolve) => bus.server.close(resolve));
+      const dataDir = join(await temporaryFolder(cleanup), "nats");
+      let nats = await startNats({ dataDir, port: bus.port });
+      cleanup.add(() => nats.stop());
+      await running.until("/startupz", ({ status }) => status === 200);
+      // agent-core has neither a leader nor a store here, so it starts and is not ready.
+      const withBus = service === "agent-core" ? 503 : 200;
+      await running.until("/readyz", ({ status, body }) => status === withBus && !body.includes("the bus"));
+      await nats.stop();
+      const lost = await running.until("/readyz", ({ body }) => body.includes("the bus"));
+      assert.deepEqual(lost, { status: 503, body: "waiting for the bus: the connection to NATS is lost\n" });
+      assert.equal((await running.probe("/livez")).status, 200);
+      nats = await startNats({ dataDir, port: bus.port });
+      await running.until("/readyz", ({ status, body }) => status === withBus && !body.includes("the bus"));
+      assert.equal(running.child.exitCode, null);
+    });
+  }
+});
+
+test("keeps agent-core alive and not ready while no store answers, and lets it lead when one does", async () => {
+  const [nats, redis] = await Promise.all([startTestNats(cleanup), startTestRedis(cleanup)]);
+  const running = await startService(cleanup, "agent-core", {
+    env: { ...needed["agent-core"], PARLEY_NATS_URL: nats.urlFor("agent-core"), REDIS_URL: redis.url },
   });
-  await running.line(/start delayed/);
-  await new Promise((resolve) => bus.server.close(resolve));
-  const nats = await startNats({ dataDir: join(await temporaryFolder(cleanup), "nats"), port: bus.port });
-  cleanup.add(() => nats.stop());
-  await running.until("/readyz", ({ status }) => status === 200);
+  const unready = await running.until("/readyz", ({ body }) => body.includes("the store"));
+  assert.deepEqual(unready, {
+    status: 503,
+    body:
+      "waiting for the store: no replica can lead without it " +
+      "(parley.store.leadership.acquire: no replica serves it)\n",
+  });
+  const attempts = async () => {
+    const statistics = await redisCommand(redis.url, "INFO", "commandstats");
+    return Number(/cmdstat_set:calls=(\d+)/.exec(statistics)?.[1] ?? 0);
+  };
+  const before = await attempts();
+  await pollUntil(async () => (await attempts()) >= before + 2, "two more attempts to lead");
+  assert.equal((await running.probe("/livez")).status, 200);
   assert.equal((await running.probe("/startupz")).status, 200);
+  assert.match((await running.probe("/metrics")).body, /^parley_start_waiting\{[^}]*\} 1$/m);
+  assert.equal(running.lines.filter((line) => line.includes("work delayed: waiting for the store")).length, 1);
+
+  await startStoreStack(cleanup, { nats });
+  await running.until("/readyz", ({ status }) => status === 200);
+  assert.match((await running.probe("/metrics")).body, /^parley_leader\{[^}]*\} 1$/m);
+  await running.line(/work continued: found the store/);
+});
+
+test("starts store and agent-core when PostgreSQL and Redis become reachable later", async () => {
+  const [nats, redis, postgres] = await Promise.all([
+    startTestNats(cleanup),
+    startTestRedis(cleanup),
+    startTestPostgres(cleanup),
+  ]);
+  const portOf = (url: string) => Number(new URL(url).port);
+  const away = { store: postgres.storeUrl, "agent-core": redis.url };
+  const named = { store: "the database", "agent-core": "Redis" };
+  const started = await Promise.all(
+    (["store", "agent-core"] as const).map(async (service) => {
+      const link = await startTcpLink(cleanup, portOf(away[service]));
+      await link.refuse();
+      const url = away[service].replace(`:${portOf(away[service])}`, `:${link.port}`);
+      const env = { ...needed[service], PARLEY_NATS_URL: nats.urlFor(service) };
+      const running = await startService(cleanup, service, {
+        env: { ...env, ...(service === "store" ? { DATABASE_URL: url } : { REDIS_URL: url }) },
+      });
+      const { status, body } = await running.until("/readyz", (probe) => probe.body.includes(named[service]));
+      assert.equal(status, 503);
+      assert.match(body, new RegExp(`^waiting for ${named[service]}: .*ECONNREFUSED 127\\.0\\.0\\.1:${link.port}`));
+      await running.line(new RegExp(`start delayed: waiting for ${named[service]}`));
+      assert.equal((await running.probe("/livez")).status, 200);
+      return { running, link };
+    }),
+  );
+  for (const { link } of started) await link.restore();
+  for (const { running } of started) await running.until("/readyz", ({ status }) => status === 200);
 });
 
 test("starts agent-core with secrets that are only in files", async () => {
@@ -92,7 +188,7 @@ test("starts agent-core with secrets that are only in files", async () => {
   const running = await startService(cleanup, "agent-core", {
     env: { PARLEY_MODEL: "rehearsal", PARLEY_SECRETS_DIR: folder },
   });
-  await running.until("/readyz", ({ status }) => status === 200);
+  await running.until("/startupz", ({ status }) => status === 200);
   const environment = await readFile(`/proc/${running.child.pid}/environ`, "utf8");
   assert.match(environment, /PARLEY_SECRETS_DIR=/);
   for (const value of Object.values(secrets)) assert.ok(!environment.includes(value));
@@ -119,6 +215,7 @@ test("starts agent-core only with Redis's password, and keeps it ready when Redi
   assert.equal(running.lines.filter((line) => line.includes("waiting for Redis")).length, 1);
   assert.ok(!startup.body.includes("not-the-password"));
 
+  await actAsLeader(nats, redis.url);
   await redisCommand(redis.url, "CONFIG", "SET", "requirepass", "not-the-password");
   await running.until("/readyz", ({ status }) => status === 200);
   await running.until("/metrics", ({ body }) => /parley_redis_connected\{[^}]*\} 1/.test(body));

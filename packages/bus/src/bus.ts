@@ -216,11 +216,20 @@ export class Bus {
   }
 
   /**
-   * Resolves when the server allows all subscriptions of this role so far. Throws otherwise: the server's permissions are then of another
-   * version, and requests to this role would get no reply.
+   * Resolves when the server allows all subscriptions of this role so far; waits while the server cannot be reached. Throws otherwise: the
+   * server's permissions are then of another version, and requests to this role would get no reply.
    */
   async verifyPermissions(): Promise<void> {
-    await this.flush();
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.flush();
+        break;
+      } catch (error) {
+        // The connection broke meanwhile; the client connects again and repeats the subscriptions.
+        if (this.#connection.isClosed()) throw error;
+        await delay(pauseMs(tries));
+      }
+    }
     const [first, ...others] = this.#denied;
     if (first === undefined) return;
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
@@ -232,6 +241,11 @@ export class Bus {
   /** Whether the server can be reached right now. */
   get connected(): boolean {
     return this.#link.connected;
+  }
+
+  /** Why nothing can be sent or received right now, in one sentence; null: the server can be reached. */
+  get problem(): string | null {
+    return this.connected ? null : "waiting for the bus: the connection to NATS is lost";
   }
 
   /** Counts the connections to a server from 1: it grows with each reconnect. */

@@ -1,7 +1,7 @@
 // Encoding and validation of payloads and replies: the only place where bytes become validated values, and failures become errors.
 import { WireError, WireErrorSchema } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
-import { RequestError, TimeoutError } from "nats";
+import { PermissionViolationError, RequestError, TimeoutError } from "nats";
 import { z } from "zod";
 
 /** NATS allows 1 MiB by default; half of it leaves room for encoding. Longer content is paged. */
@@ -71,5 +71,13 @@ export function asWireError(error: unknown, subject: string): WireError {
   if (error instanceof TimeoutError || (error instanceof RequestError && error.cause instanceof TimeoutError)) {
     return new WireError("TIMEOUT", `${subject}: no reply in time`, { cause: error });
   }
+  if (isDenied(error)) {
+    const remedy = "its permissions are of another version: install this version's nats.conf and reload NATS";
+    return new WireError("UNAVAILABLE", `${subject}: NATS denies this request: ${remedy}`, { cause: error });
+  }
   return new WireError("UNAVAILABLE", `${subject}: the bus is not connected`, { cause: error });
+}
+
+function isDenied(error: unknown): boolean {
+  return error instanceof PermissionViolationError || (error instanceof Error && isDenied(error.cause));
 }

@@ -5,7 +5,7 @@ import type { Bus, Served } from "@parley/bus";
 import { connectBus } from "@parley/bus";
 import { controlPing, healthReports, inboxReady, newId, store, toolAlive, WireError } from "@parley/contracts";
 import { startNats, type NatsServer } from "@parley/local";
-import { Cleanup, openTestBus, pollUntil, startTestNats } from "@parley/testing";
+import { Cleanup, openTestBus, pollUntil, startTcpLink, startTestNats } from "@parley/testing";
 
 const cleanup = new Cleanup();
 let nats: NatsServer;
@@ -152,8 +152,9 @@ test("an event reaches the subscribers of its placeholder, and an invalid one is
 test("a role cannot send requests that its permissions do not allow", async () => {
   const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
   const runner = await openTestBus(nats, "tool-runner", cleanup);
-  await assert.rejects(runner.request(store.leadershipAcquire, acquire, { timeoutMs: 300 }), (error) =>
-    WireError.is(error),
+  await assert.rejects(
+    runner.request(store.leadershipAcquire, acquire, { timeoutMs: 300 }),
+    /leadership\.acquire: NATS denies this request: .* install this version's nats\.conf/,
   );
   await stopServing(serving);
 });
@@ -167,6 +168,29 @@ test("permitted names the subject when the server denies a subscription", async 
     runner.verifyPermissions(),
     /tool-runner the subscription to parley\.tool\.alive\.\* and 1 more/,
   );
+});
+
+test("permitted waits for the next connection when the current one breaks", async () => {
+  const link = await startTcpLink(cleanup, Number(new URL(nats.url).port));
+  const reconnected = Promise.withResolvers<void>();
+  const bus = await connectBus({
+    url: nats.urlFor("store").replace(/:\d+$/, `:${link.port}`),
+    namespace: "parley",
+    role: "store",
+    name: "broken",
+    log: { info() {}, warn() {}, error() {} },
+    onReconnect: () => reconnected.resolve(),
+  });
+  cleanup.add(() => bus.drain());
+  assert.equal(bus.problem, null);
+  link.cut();
+  const permitted = bus.verifyPermissions();
+  await link.refuse();
+  await pollUntil(async () => !bus.connected, "a lost connection");
+  assert.equal(bus.problem, "waiting for the bus: the connection to NATS is lost");
+  await link.restore();
+  await permitted;
+  await reconnected.promise;
 });
 
 test("requests survive a restart of the server", async () => {

@@ -15,7 +15,8 @@ export interface HealthOptions {
   metrics: Registry;
   /** Why the service has not started yet; null after it has. */
   startup(): string | null;
-  ready(): boolean;
+  /** Why the service cannot take work now, in one sentence; null: it can. */
+  unready(): string | null;
   /** Why the process must be restarted, in one sentence; undefined: it works. Bounded in time. Omitted: a running event loop suffices. */
   live?(): Promise<string | undefined>;
 }
@@ -54,7 +55,7 @@ export async function listenHealth(options: HealthOptions): Promise<HealthListen
         answer(options.startup());
         break;
       case "/readyz":
-        answer(options.startup() ?? (options.ready() ? null : "not ready"));
+        answer(options.startup() ?? options.unready());
         break;
       case "/metrics":
         void options.metrics.metrics().then(

@@ -65,7 +65,7 @@ export const logFields = {
   place: "The storage of a content",
   object: "The name of an object in its storage",
   subject: "A subject of the bus",
-  waitingFor: "What a start waits for",
+  waitingFor: "What the start or the work of a service waits for",
   server: "The server of a connection",
   capabilities: "What the server of a channel can do",
   uidValidity: "The UIDVALIDITY of a mailbox",

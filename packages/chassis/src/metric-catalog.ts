@@ -73,7 +73,10 @@ const modelOutcomes = [
 export const metricCatalog = {
   // All services
   parley_build_info: gauge([], "Always 1; the labels name the version", { version: "named" }),
-  parley_start_waiting: gauge([], "1 while the service waits for a server or a folder before its start, else 0"),
+  parley_start_waiting: gauge(
+    [],
+    "1 while the service waits for a server or a folder that it cannot work without, else 0",
+  ),
   parley_bad_payloads_total: counter([], "Bus payloads that did not match their contract", { subject: "named" }),
   parley_bus_connected: gauge([], "1 while NATS can be reached, else 0"),
   parley_bus_reconnects_total: counter([], "Reconnections to NATS"),

@@ -56,7 +56,7 @@ export async function runService<C extends BaseConfig>(
       port: config.healthPort,
       metrics: metrics.registry,
       startup: () => startup.reason,
-      ready: () => !state.draining && running?.ready() === true,
+      unready: () => (state.draining ? "draining" : running === undefined ? "starting" : running.unready()),
       live: createLiveness(async () => running?.live?.()),
     });
     running = await start(config, { startup, metrics });

@@ -29,8 +29,8 @@ export interface StartContext {
 export interface RunningService {
   /** The service's own HTTP port, where it has one. */
   readonly httpPort?: number;
-  /** Whether it can take work now. */
-  ready(): boolean;
+  /** Why it cannot take work now, in one sentence; null: it can. */
+  unready(): string | null;
   /**
    * Does a small piece of the service's real work. Rejects when the process must be restarted; not settling within three seconds counts as
    * rejection. Omitted: a running event loop suffices.

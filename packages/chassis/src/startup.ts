@@ -1,4 +1,4 @@
-// Reasons why a service has not started yet, for /startupz, the log and the local supervisor.
+// Reasons why a service has not started yet or cannot work, for the probes, the log and the local supervisor.
 
 import type { Logger } from "./logger.ts";
 
@@ -27,9 +27,13 @@ export class Startup {
 
   /** Why the service has not started yet, in one sentence; null after it has. */
   get reason(): string | null {
-    if (this.#finished) return null;
+    return this.#finished ? null : (this.waitingFor ?? "starting");
+  }
+
+  /** What is missing right now, before or after the start, in one sentence; null: nothing. */
+  get waitingFor(): string | null {
     const waits = [...this.#waits].map(([subject, reason]) => `waiting for ${subject}: ${reason}`);
-    return waits.length === 0 ? "starting" : waits.join("; ");
+    return waits.length === 0 ? null : waits.join("; ");
   }
 
   /** Whether something is missing right now. */
@@ -49,19 +53,25 @@ export class Startup {
     this.#reported.set(subject, reported);
     if (reported.has(reason)) return;
     reported.add(reason);
-    this.#log?.warn({ waitingFor: subject, reason }, `start delayed: waiting for ${subject}`);
+    this.#log?.warn(
+      { waitingFor: subject, reason },
+      `${this.#finished ? "work delayed" : "start delayed"}: waiting for ${subject}`,
+    );
     this.#onWait({ subject, reason });
   }
 
   /** Records that `subject` is available. */
   arrived(subject: string): void {
     this.#waits.delete(subject);
-    if (this.#reported.delete(subject)) this.#log?.info({ waitingFor: subject }, `start continued: found ${subject}`);
+    if (!this.#reported.delete(subject)) return;
+    this.#log?.info(
+      { waitingFor: subject },
+      `${this.#finished ? "work continued" : "start continued"}: found ${subject}`,
+    );
   }
 
   /** Records that the service has started, permanently. */
   finish(): void {
     this.#finished = true;
-    this.#waits.clear();
   }
 }

@@ -51,7 +51,7 @@ const listen = (live?: HealthOptions["live"]) =>
     port: 0,
     metrics: createMetrics("store").registry,
     startup: () => null,
-    ready: () => true,
+    unready: () => null,
     ...(live === undefined ? {} : { live }),
   });
 

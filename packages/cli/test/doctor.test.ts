@@ -62,7 +62,7 @@ test("accepts exactly one leader", () => {
   assert.equal(leaderFinding([leader, leader]).severity, "error");
 });
 
-test("reports why a replica has not started", () => {
+test("reports why a replica is not ready", () => {
   const store = { service: "store", replica: "store-1", ready: false } as const;
   const waitingFor = "waiting for the database: migration 0033_x.sql is not applied yet; run the migrations";
   const [finding, ...others] = startFindings(
@@ -71,7 +71,7 @@ test("reports why a replica has not started", () => {
   );
   assert.deepEqual(others, []);
   assert.equal(finding?.severity, "error");
-  assert.equal(finding.message, `store-1 has not started: ${waitingFor}`);
+  assert.equal(finding.message, `store-1 is not ready: ${waitingFor}`);
 });
 
 test("warns about a model without a key, and reports a refused key as an error", () => {

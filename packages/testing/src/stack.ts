@@ -88,12 +88,12 @@ export interface StoreStack {
   bus(role: Role): Promise<Bus>;
 }
 
-/** PostgreSQL, NATS and a migrated, running store; `storeEnv` extends the environment that the stack sets. */
+/** PostgreSQL, NATS and a migrated, running store; `storeEnv` extends the environment that the stack sets, `nats` replaces the bus. */
 export async function startStoreStack(
   cleanup: Cleanup,
-  options: { storeEnv?: Record<string, string> } = {},
+  options: { storeEnv?: Record<string, string>; nats?: NatsServer } = {},
 ): Promise<StoreStack> {
-  const [postgres, nats] = await Promise.all([startTestPostgres(cleanup), startTestNats(cleanup)]);
+  const [postgres, nats] = await Promise.all([startTestPostgres(cleanup), options.nats ?? startTestNats(cleanup)]);
   const start = () =>
     startStore(readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store", options.storeEnv)));
   const running = await start();

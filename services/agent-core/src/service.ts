@@ -19,6 +19,7 @@ import {
 } from "@parley/contracts";
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leader/leadership.ts";
+import { Standing } from "./leader/standing.ts";
 import { Contents } from "./model/attachment-contents.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { ModelRegistry, ModelUnavailable } from "./model/registry.ts";
@@ -83,17 +84,19 @@ export async function start(
 
   let work: Work | undefined;
   let started = false;
+  const standing = new Standing(startup);
+  const unready = () => bus.problem ?? standing.problem;
   const redisState = new RedisState(metrics);
   exportCertificateExpiry(metrics, "redis", config.redis.files);
   serveHealthReport(bus, config, () => ({
     role: work === undefined ? "standby" : "leader",
     epoch: work?.leadership.leaderStore.epoch ?? null,
-    ready: started && bus.connected,
+    ready: started && unready() === null,
     details: {
       model: provider.model,
       activeSessions: work?.sessions.activeCount ?? 0,
       redisEncrypted: isEncrypted(config.redis),
-      ...(started ? {} : { waitingFor: startup.reason ?? "" }),
+      ...waiting(started ? startup.waitingFor : startup.reason),
       ...(redisState.problem === null ? {} : { redisProblem: redisState.problem }),
     },
   }));
@@ -106,7 +109,7 @@ export async function start(
   void provider.prepare();
   const leading = (async () => {
     try {
-      const leadership = await becomeLeader({ config, bus, log, redisState, metrics, lost }, stopping.signal);
+      const leadership = await becomeLeader({ config, bus, log, redisState, metrics, standing, lost }, stopping.signal);
       work = startWork(config, chassis, models, leadership, lost);
     } catch (error) {
       if (!stopping.signal.aborted) ended.resolve(error instanceof Error ? error : new Error(String(error)));
@@ -117,7 +120,7 @@ export async function start(
   return {
     metrics,
     log,
-    ready: () => bus.connected,
+    unready,
     ended: ended.promise,
     async close() {
       stopping.abort();
@@ -126,6 +129,10 @@ export async function start(
       await bus.drain();
     },
   };
+}
+
+function waiting(reason: string | null): { waitingFor?: string } {
+  return reason === null ? {} : { waitingFor: reason };
 }
 
 interface Work {

@@ -3,13 +3,14 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
-import { createLogger } from "@parley/chassis";
-import { controlPing } from "@parley/contracts";
+import { createLogger, Startup } from "@parley/chassis";
+import { controlPing, newId, store, WireError } from "@parley/contracts";
 import { Cleanup, startStoreStack, startTestRedis, testBaseConfig, type StoreStack } from "@parley/testing";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { readConfig, type LeaseTimes } from "../src/config.ts";
 import { becomeLeader, type Leadership } from "../src/leader/leadership.ts";
+import { Standing } from "../src/leader/standing.ts";
 
 /** The lock that a leader's writes hold shared and a takeover holds exclusively; services/store/src/db/operation.ts. */
 const epochLock = 7_305_510_218;
@@ -47,8 +48,11 @@ async function standbys(count: number, lease: Partial<LeaseTimes> = {}) {
   const stopping = new AbortController();
   const lost: string[] = [];
   const leaders: { name: string; leadership: Leadership }[] = [];
+  const standings: Standing[] = [];
   const running = Array.from({ length: count }, async (_, index) => {
     const name = `agent-core-${index + 1}`;
+    const standing = new Standing(new Startup());
+    standings.push(standing);
     const config = readConfig(
       { REDIS_URL: redisUrl },
       testBaseConfig(stack.nats, "agent-core", { PARLEY_REPLICA: name }),
@@ -56,13 +60,17 @@ async function standbys(count: number, lease: Partial<LeaseTimes> = {}) {
     const bus = await stack.bus("agent-core");
     const log = createLogger({ service: "agent-core", replica: name, level: "silent" });
     config.lease = { ...config.lease, ...lease };
-    const leadership = await becomeLeader({ config, bus, log, lost: (reason) => lost.push(reason) }, stopping.signal);
+    const leadership = await becomeLeader(
+      { config, bus, log, standing, lost: (reason) => lost.push(reason) },
+      stopping.signal,
+    );
     leaders.push({ name, leadership });
     return name;
   });
   return {
     first: Promise.race(running),
     leaders,
+    standings,
     lost,
     async [Symbol.asyncDispose]() {
       stopping.abort();
@@ -148,5 +156,40 @@ describe("a killed leader", () => {
     await leader.drain();
     const first = await replicas.first;
     assert.deepEqual(await epochs(), [first]);
+  });
+});
+
+describe("a standby that gets no epoch", () => {
+  const noReply =
+    "waiting for the store: no replica can lead without it (parley.store.leadership.acquire: no reply in time)";
+
+  test("releases the lock, is not ready and leads when the store answers again", async () => {
+    await redis.del("parley:leader");
+    const write = await writing();
+    await using replicas = await standbys(1, { giveUpMs: 300, silentMs: 600, ttlMs: 600_000 });
+    const [standing] = replicas.standings;
+    assert.equal(standing?.problem, "waiting for a leader");
+    await pollUntil(async () => standing.problem === noReply, "the reason");
+    // It takes the lock again after each pause.
+    const before = await looks();
+    await pollUntil(async () => (await redis.get("parley:leader")) === null, "a released lock");
+    await pollUntil(async () => (await looks()) >= before + 2, "two more attempts");
+    assert.equal(standing.problem, noReply);
+    await write.end();
+    assert.equal(await replicas.first, "agent-core-1");
+    assert.equal(standing.problem, null);
+    assert.deepEqual(replicas.lost, []);
+  });
+
+  test("is told to try again when an unfinished write outlasts the store's lock timeout", async () => {
+    const write = await writing();
+    const core = await stack.bus("agent-core");
+    const request = { opId: newId(), holder: "agent-core-1/1" };
+    await assert.rejects(
+      core.request(store.leadershipAcquire, request, { once: true, attemptMs: 8_000 }),
+      (error) =>
+        WireError.is(error, "UNAVAILABLE") && error.message === "database: canceling statement due to lock timeout",
+    );
+    await write.end();
   });
 });

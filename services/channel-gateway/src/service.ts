@@ -140,7 +140,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
 
   return {
     httpPort: listener.port,
-    ready,
+    unready: () => bus.problem,
     metrics,
     log,
     ended: bus.closed,

@@ -1,6 +1,7 @@
 // The store service: waits for the schema, serves PostgreSQL over the bus, and runs the retention.
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  ConfigError,
   explainLinkFailure,
   openChassis,
   exportCertificateExpiry,
@@ -21,6 +22,7 @@ import { isEncrypted } from "./db/database-url.ts";
 import { Grants } from "./grants.ts";
 import { fillAllAuthors } from "./memory/authors-of-version.ts";
 import { startIndexing } from "./memory/indexer.ts";
+import { requireLanguage } from "./memory/refresh-index.ts";
 import { knownMigrations } from "./migrate.ts";
 import { startRetentionJob } from "./retention/retention.ts";
 import { LeaderCapacity } from "./handlers/coordination/leader-capacity.ts";
@@ -53,7 +55,7 @@ export async function start(
         : { attachments: readyBackends.preferred?.name ?? "database" }),
     },
   }));
-  await waitForSchema(database, chassis);
+  await waitForDatabase(database, config.settings.memory.language, chassis);
 
   const stopping = new AbortController();
   // Not awaited: a version that is read before is filled by its reader.
@@ -70,7 +72,7 @@ export async function start(
     log,
     stopping.signal,
   );
-  const requestIndexing = await startIndexing(database, config.settings.memory, log, stopping.signal);
+  const requestIndexing = startIndexing(database, config.settings.memory, log, stopping.signal);
   const leaderCapacity = new LeaderCapacity(bus);
   const context = {
     database,
@@ -92,7 +94,7 @@ export async function start(
   return {
     metrics,
     log,
-    ready: () => bus.connected,
+    unready: () => bus.problem,
     ended: bus.closed,
     async close() {
       stopping.abort();
@@ -123,15 +125,25 @@ function lacksSchema(error: unknown): boolean {
   return error instanceof DatabaseError && missingObjects.has(error.code);
 }
 
-/** Waits until the database is reachable and has the newest migration of this build. */
-async function waitForSchema(database: Database, { startup }: Chassis): Promise<void> {
+/**
+ * Waits until the database is reachable and has the newest migration of this build. Throws ConfigError when it does not support the language
+ * of the memory.
+ */
+async function waitForDatabase(database: Database, language: string, { startup }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);
+  const check = async (): Promise<string | null> => {
+    try {
+      const migrations = "SELECT FROM parley.schema_migrations WHERE name = $1";
+      if ((await database.pool.query(migrations, [wanted])).rowCount !== 1) return missingMigration(wanted);
+      await requireLanguage(database, language);
+      return null;
+    } catch (error) {
+      if (error instanceof ConfigError) throw error;
+      return lacksSchema(error) ? missingMigration(wanted) : explainLinkFailure(error, "DATABASE_CA_FILE");
+    }
+  };
   for (;;) {
-    const missing = await database.pool.query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted]).then(
-      ({ rowCount }) => (rowCount === 1 ? null : missingMigration(wanted)),
-      (error: unknown) =>
-        lacksSchema(error) ? missingMigration(wanted) : explainLinkFailure(error, "DATABASE_CA_FILE"),
-    );
+    const missing = await check();
     if (missing === null) break;
     startup.waiting("the database", missing);
     await delay(250);

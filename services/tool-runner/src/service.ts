@@ -266,7 +266,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   return {
     log,
     metrics,
-    ready: () => bus.connected && !draining,
+    unready: () => bus.problem,
     live: () => workspace.check(),
     ended: bus.closed,
     close: async () => {

@@ -5,7 +5,7 @@ await runService(
   "store",
   (_env, base) => base,
   async (config, { metrics }) => ({
-    ready: () => true,
+    unready: () => null,
     metrics,
     log: openLog(config),
     ended: new Promise(() => undefined),

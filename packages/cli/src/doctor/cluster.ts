@@ -123,12 +123,10 @@ function isDown({ explicitUrl, home }: DoctorContext): boolean {
   return !explicitUrl && home.state === null;
 }
 
-/** Replicas that run but have not started, with their reason; empty if there is none. */
+/** Replicas that run but cannot work, with their reason; empty if there is none. */
 export function startFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
   return replicas.flatMap(({ service, replica, details: { waitingFor } }) =>
-    typeof waitingFor === "string"
-      ? error("start", `${replica} has not started: ${waitingFor}`, fixes.logs(service))
-      : [],
+    typeof waitingFor === "string" ? error("start", `${replica} is not ready: ${waitingFor}`, fixes.logs(service)) : [],
   );
 }
 

@@ -1,26 +1,22 @@
 // Becoming and staying the leader: standby → leader → exit. Losing the leadership ends the process, because a restart
-// is the only clean state.
+// is the only clean state. Not getting it never does: the replica tries again.
 //
-//   standby  pings the leader every 100 ms, polls the lock every second; immediately when nobody serves the leader's subject any more
+//   standby  pings the leader every 100 ms, polls the lock every second; immediately when nobody serves the leader's subject any more.
+//            With the lock it requests an epoch of the store; without a reply it releases the lock and pauses, longer each time
 //   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger, ServiceMetrics } from "@parley/chassis";
-import { controlPing, leaderChanged, leaderReleased, WireError } from "@parley/contracts";
+import { controlPing, errorMessage, leaderChanged, leaderReleased } from "@parley/contracts";
+import { backoffMs } from "@parley/kit";
 import type { AgentConfig } from "../config.ts";
 import type { RedisState } from "../redis.ts";
 import { createEpochKey, type SignGrant } from "../policy/grant-signer.ts";
 import { LeaderStore } from "../store-client/leader-store.ts";
 import { LeaderLock } from "./lock.ts";
-import {
-  absentHolder,
-  afterPing,
-  initialPresence,
-  noticedAnswerAt,
-  pingIntervalMs,
-  type PingResult,
-} from "./leader-presence.ts";
+import { pingLeader, type Pings } from "./ping-leader.ts";
 import { mayTakeOver, ownerName, takeoverReason } from "./standby.ts";
+import type { Standing } from "./standing.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
 export interface Leadership {
@@ -37,35 +33,39 @@ export interface LeadershipDeps {
   /** Receives the state of the lock's connection. */
   redisState?: RedisState;
   metrics?: ServiceMetrics;
+  /** Receives what this replica waits for. */
+  standing?: Standing;
   /** Called once when the leadership is lost. It must end the process. */
   lost(reason: string): void;
 }
 
-/** Resolves when this replica leads. Rejects with the signal's reason. */
+/** Pauses between requests for an epoch that the store did not answer. */
+const epochPause = { firstMs: 250, maxMs: 2_000, jitter: 0.2 };
+
+/** Resolves when this replica leads, however long that takes. Rejects with the signal's reason. */
 export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): Promise<Leadership> {
   const { config, bus, log } = deps;
   const lock = new LeaderLock(config.redis, config.namespace, config.lease.ttlMs, log, deps.redisState);
   lock.connect();
   const released = listenForRelease(bus);
-  const pings = pingLeader(bus, config, signal);
+  const pings = pingLeader(bus, config.lease, { signal, answered: () => deps.standing?.leaderFound() });
   const holders = new Holders();
+  let failures = 0;
   try {
     for (;;) {
       signal.throwIfAborted();
       const owner = ownerName(config.replica, config.incarnation);
       if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.holder() })) {
         const key = createEpochKey();
-        const leaderStore = await LeaderStore.acquire(
-          bus,
-          { holder: owner, grantKey: key.grantKey },
-          // Retried well before others consider this replica dead: the reply may be lost with its store replica.
-          {
-            timeoutMs: config.lease.giveUpMs,
-            attemptMs: config.lease.silentMs / 3,
-            signal,
-            lost: (reason) => deps.lost(reason),
-          },
-        );
+        const leaderStore = await requestEpoch(deps, { holder: owner, grantKey: key.grantKey }, signal);
+        if (leaderStore === undefined) {
+          // Another standby may reach the store.
+          await lock.release(owner).catch(() => undefined);
+          failures += 1;
+          await delay(backoffMs(failures, epochPause), undefined, { signal }).catch(() => undefined);
+          continue;
+        }
+        failures = 0;
         const { epoch } = leaderStore;
         // While the store was slow, another standby may have considered this replica dead.
         const since = performance.now();
@@ -91,6 +91,24 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
   }
 }
 
+/** Undefined when the store gave no epoch: it is overloaded, restarts or cannot be reached. Throws only when the signal aborts. */
+async function requestEpoch(
+  deps: LeadershipDeps,
+  input: { holder: string; grantKey: string },
+  signal: AbortSignal,
+): Promise<LeaderStore | undefined> {
+  const { lease } = deps.config;
+  try {
+    // Repeated well before others consider this replica dead: the reply may be lost with its store replica.
+    const options = { timeoutMs: lease.giveUpMs, attemptMs: lease.silentMs / 3, signal };
+    return await LeaderStore.acquire(deps.bus, input, { ...options, lost: (reason) => deps.lost(reason) });
+  } catch (error) {
+    signal.throwIfAborted();
+    deps.standing?.noEpoch(errorMessage(error));
+    return undefined;
+  }
+}
+
 /** Who was last seen holding the lock, and since when. */
 class Holders {
   #last: { holder: string | null; since: number } | undefined;
@@ -99,15 +117,6 @@ class Holders {
     if (this.#last === undefined || this.#last.holder !== holder) this.#last = { holder, since: now };
     return this.#last.since;
   }
-}
-
-interface Pings {
-  lastAnswerAt(): number;
-  /** The last leader that answered, if its process has ended as far as the bus tells. */
-  absent(): string | undefined;
-  /** Resolves when a leader becomes absent. */
-  nextAbsence(): Promise<void>;
-  stop(): void;
 }
 
 async function tryTake(
@@ -142,54 +151,6 @@ function pollPause(config: AgentConfig, pings: Pings, released: { holder(): stri
   const silent = performance.now() - pings.lastAnswerAt() > config.lease.silentMs / 2;
   if (silent || released.holder() !== undefined || pings.absent() !== undefined) return config.lease.pingMs / 2;
   return config.lease.pollMs * (0.8 + 0.4 * Math.random());
-}
-
-/** How late the timers of a process may be that has the processor time that it needs. */
-const lateTimerMs = 100;
-
-function pingLeader(bus: Bus, { lease }: AgentConfig, signal: AbortSignal): Pings {
-  let presence = initialPresence(performance.now());
-  let absence = Promise.withResolvers<void>();
-  let announced: string | undefined;
-  const timeoutMs = lease.silentMs / 3;
-  let startedAt = performance.now();
-  const lastAnswerAt = () =>
-    noticedAnswerAt(presence, { startedAt, now: performance.now(), maxMs: timeoutMs + lateTimerMs });
-  const absent = () => absentHolder(presence, performance.now(), lease.absentMs);
-  const stopping = new AbortController();
-  const ended = AbortSignal.any([signal, stopping.signal]);
-  void (async () => {
-    while (!ended.aborted) {
-      presence = { ...presence, lastAnswerAt: lastAnswerAt() };
-      const sentAt = performance.now();
-      startedAt = sentAt;
-      const connection = bus.connectionCount;
-      const result = await ping(bus, timeoutMs);
-      presence = afterPing(presence, result, { connection, now: performance.now() });
-      const holder = absent();
-      if (holder !== undefined && holder !== announced) {
-        absence.resolve();
-        absence = Promise.withResolvers<void>();
-      }
-      announced = holder;
-      await delay(Math.max(0, pingIntervalMs(presence, lease) - (performance.now() - sentAt)));
-    }
-  })();
-  return {
-    lastAnswerAt,
-    absent,
-    nextAbsence: () => absence.promise,
-    stop: () => stopping.abort(),
-  };
-}
-
-async function ping(bus: Bus, timeoutMs: number): Promise<PingResult> {
-  try {
-    const { holder } = await bus.request(controlPing, {}, { timeoutMs, once: true });
-    return { type: "answer", holder };
-  } catch (error) {
-    return { type: bus.connected && WireError.is(error, "UNAVAILABLE") ? "unserved" : "unknown" };
-  }
 }
 
 function listenForRelease(bus: Bus): { holder(): string | undefined; next(): Promise<void>; stop(): void } {
@@ -255,6 +216,7 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, leaderStore, sign
 
   const ping = bus.serve(controlPing, async () => ({ epoch, holder: owner }));
   bus.publish(leaderChanged, { epoch, holder: owner });
+  deps.standing?.leaderFound();
   log.info({ epoch }, "leadership acquired");
   return {
     leaderStore,

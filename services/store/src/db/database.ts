@@ -104,8 +104,8 @@ export async function withClient<R>(database: Database, work: (client: PoolClien
 function asWireError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
     const code = error.code ?? "";
-    // Class 08 connection, 53 resources, 57 operator intervention, 25P03/25P04 a transaction timeout.
-    if (/^(08|53|57P|25P0[34]|57014|40)/.test(code)) {
+    // Class 08 connection, 53 resources, 57 operator intervention, 25P03/25P04 a transaction timeout, 55P03 a lock timeout.
+    if (/^(08|53|57P|25P0[34]|55P03|57014|40)/.test(code)) {
       return new WireError("UNAVAILABLE", `database: ${error.message}`, { cause: error });
     }
     if (code === "22P02") return new WireError("INVALID_INPUT", `database: ${error.message}`, { cause: error });

@@ -3,19 +3,15 @@ import type { Logger } from "@parley/chassis";
 import type { MemorySettings } from "@parley/contracts";
 import { rerunWhileRequested } from "@parley/kit";
 import type { Database } from "../db/database.ts";
-import { forgetSessions, refreshIndex, requireLanguage } from "./refresh-index.ts";
+import { forgetSessions, refreshIndex } from "./refresh-index.ts";
 
-/**
- * Starts to index. Returns a function that requests another run and resolves at its end; call it after a document changed. Throws when
- * PostgreSQL does not support the configured language.
- */
-export async function startIndexing(
+/** Starts to index. Returns a function that requests another run and resolves at its end; call it after a document changed. */
+export function startIndexing(
   database: Database,
   settings: MemorySettings,
   log: Logger,
   stopping: AbortSignal,
-): Promise<() => Promise<void>> {
-  await requireLanguage(database, settings.language);
+): () => Promise<void> {
   let forget = !settings.sessions;
   const refresh = rerunWhileRequested(async () => {
     try {

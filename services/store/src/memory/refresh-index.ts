@@ -1,5 +1,6 @@
 // Updates the memory index from documents and logs: after each change of a note, at the start, and before each search, so that searches
 // never use a stale index.
+import { ConfigError } from "@parley/chassis";
 import type { MemorySettings } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../db/database.ts";
 import { runTransaction } from "../db/operation.ts";
@@ -50,7 +51,7 @@ export async function forgetSessions(database: Database): Promise<void> {
 export async function requireLanguage(database: Database, language: string): Promise<void> {
   const { rowCount } = await database.pool.query("SELECT FROM pg_ts_config WHERE cfgname = $1", [language]);
   if (rowCount === 0)
-    throw new Error(
+    throw new ConfigError(
       `memory.language: this PostgreSQL has no text search configuration "${language}"; list them with \\dF`,
     );
 }
