@@ -142,7 +142,10 @@ parley-config-{{ include "parley.settings" . | sha256sum | trunc 10 }}
 }
 
 function settings(): string {
-  return `${generated}apiVersion: v1
+  return `{{- if and .Values.autoscaling.enabled .Values.keda.enabled }}
+{{- fail "autoscaling.enabled and keda.enabled scale the same pods: set one of them to false" }}
+{{- end }}
+${generated}apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ include "parley.config" . }}

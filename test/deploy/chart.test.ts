@@ -154,23 +154,39 @@ describe("renders the same objects as kustomize", { skip }, () => {
     assert.equal(nameIn(helm()), first);
   });
 
-  test("refuses unknown values, wrong types and unsupported choices", () => {
-    for (const wrong of [
-      "replica.store=3",
-      "replicas.store=many",
-      "replicas.store=0",
-      "image.tag=Latest!",
-      "image.pullPolicy=Sometimes",
-      "web.execIsolation=off",
-      "workspace.accessMode=ReadOnlyMany",
-      "autoscaling=true",
-      "otel.endpoint=collector:4318",
-      "autoscaling.enabled=true,keda.enabled=true",
-    ]) {
+  test("refuses unknown values, wrong types and unsupported choices, and names the value", () => {
+    const refusals: Record<string, RegExp> = {
+      "replica.store=3": /'replica' not allowed/,
+      "replicas.store=many": /'\/replicas\/store': got string, want integer/,
+      "replicas.store=0": /'\/replicas\/store': minimum: got 0, want 1/,
+      "image.tag=Latest!": /'\/image\/tag': 'Latest!' does not match/,
+      "image.tag=1.0-": /'\/image\/tag': '1.0-' does not match/,
+      "image.registry=https://registry.example.com/x": /'\/image\/registry': .* does not match/,
+      "image.pullPolicy=Sometimes": /'\/image\/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'/,
+      "web.execIsolation=off": /'\/web\/execIsolation': value must be one of/,
+      "workspace.accessMode=ReadOnlyMany": /'\/workspace\/accessMode': value must be one of/,
+      "workspace.storageClass=Fast_SSD": /'\/workspace\/storageClass': 'Fast_SSD' does not match/,
+      "autoscaling=true": /'\/autoscaling': got boolean, want object/,
+      "otel.endpoint=collector:4318": /'\/otel\/endpoint': 'collector:4318' does not match/,
+      "allowedHosts=https://parley.example.com": /'\/allowedHosts': .* does not match/,
+      "ingress.host=https://parley.example.com": /'\/ingress\/host': .* does not match/,
+      "ingress.tlsSecret=TLS": /'\/ingress\/tlsSecret': 'TLS' does not match/,
+      "autoscaling.enabled=true,keda.enabled=true": /scale the same pods: set one of them to false/,
+    };
+    for (const [wrong, message] of Object.entries(refusals)) {
       const { status, stderr } = spawnSync(programs.helm, ["template", chart, "--set", wrong], { encoding: "utf8" });
       assert.notEqual(status, 0, wrong);
-      assert.match(stderr, /values don't meet the specifications of the schema/, wrong);
+      assert.match(stderr, message, wrong);
     }
+  });
+
+  test("accepts several host names, any host, and a registry with a port", () => {
+    for (const value of [
+      "allowedHosts=a.example.com\\, b.example.com",
+      "allowedHosts=*",
+      "image.registry=localhost:5000/x",
+    ])
+      helm(value);
   });
 
   test("passes helm's own checks", () => {

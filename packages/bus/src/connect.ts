@@ -60,6 +60,8 @@ const attemptMs = 10_000;
 const pauseMs = 100;
 /** Longer pause for silent servers, which keep the socket of each attempt. */
 const silentPauseMs = 5_000;
+/** Errors that are logged for each connection: subjects can contain ids. */
+const maxReported = 100;
 
 /** Connects; waits while no server is usable. Throws when the login is refused. */
 export async function openConnection(options: ConnectOptions): Promise<Connection> {
@@ -144,6 +146,8 @@ function identityOf(names: readonly string[]): object {
 }
 
 async function watch(link: Connection, { log, onReconnect }: ConnectOptions): Promise<void> {
+  /** The server repeats a refusal for each message; one line for each connection is enough. */
+  const reported = new Set<string>();
   for await (const status of link.connection.status()) {
     switch (status.type) {
       case "disconnect":
@@ -153,10 +157,13 @@ async function watch(link: Connection, { log, onReconnect }: ConnectOptions): Pr
       case "reconnect":
         link.connected = true;
         link.count += 1;
+        reported.clear();
         log.info({ server: status.server }, "bus reconnected");
         onReconnect?.();
         break;
       case "error":
+        if (reported.has(status.error.message) || reported.size >= maxReported) break;
+        reported.add(status.error.message);
         log.error({ err: status.error }, "bus error");
         break;
       default:

@@ -159,6 +159,22 @@ test("a role cannot send requests that its permissions do not allow", async () =
   await stopServing(serving);
 });
 
+test("logs a denied request once for each connection", async () => {
+  const errors: string[] = [];
+  const log = { info() {}, warn() {}, error: (fields: { err?: Error }) => void errors.push(fields.err?.message ?? "") };
+  const bus = await connectBus({
+    url: nats.urlFor("tool-runner"),
+    namespace: "parley",
+    role: "tool-runner",
+    name: "x",
+    log,
+  });
+  cleanup.add(() => bus.drain());
+  for (let request = 0; request < 3; request += 1)
+    await assert.rejects(bus.request(store.leadershipAcquire, acquire, { once: true }), /NATS denies this request/);
+  assert.deepEqual(errors, ['Permissions Violation for Publish to "parley.store.leadership.acquire"']);
+});
+
 test("permitted names the subject when the server denies a subscription", async () => {
   const runner = await openTestBus(nats, "tool-runner", cleanup);
   await runner.verifyPermissions();

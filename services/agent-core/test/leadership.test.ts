@@ -181,6 +181,21 @@ describe("a standby that gets no epoch", () => {
     assert.deepEqual(replicas.lost, []);
   });
 
+  test("names the right that Redis denies, and leads when it has it", async () => {
+    await redis.del("parley:leader");
+    await redis.acl("SETUSER", "default", "-set");
+    await using replicas = await standbys(1, { silentMs: 300 });
+    const [standing] = replicas.standings;
+    await pollUntil(async () => standing?.problem?.includes("NOPERM") === true, "the reason");
+    assert.match(
+      standing?.problem ?? "",
+      /^waiting for Redis: no replica can lead without it \(NOPERM .*'set' command/,
+    );
+    await redis.acl("SETUSER", "default", "+set");
+    assert.equal(await replicas.first, "agent-core-1");
+    assert.equal(standing?.problem, null);
+  });
+
   test("is told to try again when an unfinished write outlasts the store's lock timeout", async () => {
     const write = await writing();
     const core = await stack.bus("agent-core");

@@ -140,8 +140,10 @@ async function tryTake(
     const replaced = await lock.takeOver(holder, owner);
     if (replaced) seen.log.warn({ holder, reason: takeoverReason(observation) }, "leader replaced");
     return replaced;
-  } catch {
-    // Redis is unavailable: no replica can lead until it is back.
+  } catch (error) {
+    // No replica can lead until Redis accepts its commands; that matters only while nobody leads.
+    const silentMs = performance.now() - seen.pings.lastAnswerAt();
+    if (silentMs >= seen.config.lease.silentMs) seen.standing?.noLock(errorMessage(error));
     return false;
   }
 }
