@@ -58,13 +58,20 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     const applied = new Set(rows.map((row) => row.name));
     const missing = knownMigrations(folder).filter((name) => !applied.has(name) && name <= (options.until ?? name));
     for (const name of missing) {
-      const record = `INSERT INTO parley.schema_migrations (name) VALUES (${client.escapeLiteral(name)})`;
-      await apply(client, parseMigration(readFileSync(join(folder, name), "utf8")), record);
+      const file = parseMigration(readFileSync(join(folder, name), "utf8"));
+      await apply(client, file, recordOf(client, name, file));
     }
     return missing;
   } finally {
     await client.end();
   }
+}
+
+/** The statement that records a migration. The first migrations run before the table has the column for contractions. */
+function recordOf(client: Client, name: string, { contractSince }: MigrationFile): string {
+  const fields = contractSince === undefined ? { name } : { name, contract_since: contractSince };
+  const values = Object.values(fields).map((value) => client.escapeLiteral(value));
+  return `INSERT INTO parley.schema_migrations (${Object.keys(fields).join(", ")}) VALUES (${values.join(", ")})`;
 }
 
 /** Polls, because a session that blocks on the lock holds a snapshot, for which a concurrent index would wait forever. */

@@ -118,6 +118,20 @@ function missingMigration(name: string | undefined): string {
   return `migration ${name} is not applied yet; run the migrations (Kubernetes: Job ${job}, Compose: service migrate)`;
 }
 
+interface Contraction {
+  name: string;
+  since: string;
+}
+
+/** $1: the version of this build. */
+const contraction = `
+  SELECT name, contract_since AS since FROM parley.schema_migrations
+  WHERE string_to_array(contract_since, '.')::int[] > string_to_array($1, '.')::int[] ORDER BY name DESC LIMIT 1`;
+
+function newerDatabase({ name, since }: Contraction): string {
+  return `migration ${name} of a newer version removed what version ${version} needs; install version ${since} or newer, or restore a backup of this version`;
+}
+
 /** Codes of a missing schema, table, column or function: each new connection prepares statements of the newest schema. */
 const missingObjects: ReadonlySet<string | undefined> = new Set(["3F000", "42P01", "42703", "42883"]);
 
@@ -126,7 +140,7 @@ function lacksSchema(error: unknown): boolean {
 }
 
 /**
- * Waits until the database is reachable and has the newest migration of this build. Throws ConfigError when it does not support the language
+ * Waits until the database is reachable, has the newest migration of this build, and no newer one that removed what this build needs. Throws ConfigError when it does not support the language
  * of the memory.
  */
 async function waitForDatabase(database: Database, language: string, { startup }: Chassis): Promise<void> {
@@ -135,6 +149,8 @@ async function waitForDatabase(database: Database, language: string, { startup }
     try {
       const migrations = "SELECT FROM parley.schema_migrations WHERE name = $1";
       if ((await database.pool.query(migrations, [wanted])).rowCount !== 1) return missingMigration(wanted);
+      const { rows } = await database.pool.query<Contraction>(contraction, [version.replace(/-.*/, "")]);
+      if (rows[0] !== undefined) return newerDatabase(rows[0]);
       await requireLanguage(database, language);
       return null;
     } catch (error) {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { startPostgres } from "@parley/local";
+import { version } from "@parley/chassis";
 import { healthReports } from "@parley/contracts";
 import {
   Cleanup,
@@ -70,7 +71,7 @@ describe("the rules for migrations", () => {
   });
 });
 
-test("the store reports a missing migration and who applies it, and starts after it", async () => {
+test("the store names a missing or too new migration, and starts when it is corrected", async () => {
   const [postgres, nats] = await Promise.all([startTestPostgres(cleanup), startTestNats(cleanup)]);
   const sql = new Client({ connectionString: postgres.ownerUrl });
   await sql.connect();
@@ -86,7 +87,18 @@ test("the store reports a missing migration and who applies it, and starts after
   assert.equal(waiting?.ready, false);
   assert.match(String(waiting?.details["waitingFor"]), /Kubernetes: Job migrate-\d+-\d+-\d+, Compose: service migrate/);
 
+  const contract = "INSERT INTO parley.schema_migrations (name, contract_since) VALUES ($1, $2)";
+  await sql.query(contract, ["9998_fits.sql", version]);
+  await sql.query(contract, ["9999_newer.sql", "10.0.0"]);
   await sql.query("INSERT INTO parley.schema_migrations (name) VALUES ($1)", [newest]);
+  while (String(waiting?.details["waitingFor"]).includes(newest)) waiting = await report();
+  assert.equal(
+    waiting?.details["waitingFor"],
+    `waiting for the database: migration 9999_newer.sql of a newer version removed what version ${version} needs; ` +
+      "install version 10.0.0 or newer, or restore a backup of this version",
+  );
+
+  await sql.query("DELETE FROM parley.schema_migrations WHERE name = '9999_newer.sql'");
   const store = await starting;
   cleanup.add(() => store.close());
   const started = await report();
@@ -97,6 +109,21 @@ describe("a migration file", () => {
   test("is refused when it could not run again after an interruption", () => {
     assert.throws(() => parseMigration("-- migration: concurrent\nCREATE INDEX CONCURRENTLY a ON parley.b (c);"));
     assert.throws(() => parseMigration("-- migration: batches\nUPDATE a SET b = 1;\nUPDATE c SET d = 1;"));
+  });
+
+  test("is recorded with the version that works after it when it removes something", async () => {
+    const { ownerUrl } = await startTestPostgres(cleanup);
+    const own = await temporaryFolder(cleanup);
+    writeFileSync(join(own, "9998_adds.sql"), "SELECT 1;");
+    writeFileSync(join(own, "9999_removes.sql"), "-- migration: contract since 0.2.0\nSELECT 1;");
+    await migrate(ownerUrl, { folder: own });
+    const sql = new Client({ connectionString: ownerUrl });
+    await sql.connect();
+    cleanup.add(() => sql.end());
+    const { rows } = await sql.query(
+      "SELECT contract_since FROM parley.schema_migrations WHERE name > '999' ORDER BY name",
+    );
+    assert.deepEqual(rows, [{ contract_since: null }, { contract_since: "0.2.0" }]);
   });
 
   test("runs in its mode, and continues after an interruption", async () => {

@@ -1,6 +1,8 @@
 // How a migration file runs. A file is one transaction, unless its first lines contain `-- migration: concurrent` or
 // `-- migration: batches`. Pure.
 
+import { omitUndefined } from "@parley/kit";
+
 /** The mode and the statements of a file. */
 export interface MigrationFile {
   /**
@@ -9,10 +11,17 @@ export interface MigrationFile {
    */
   mode: "transaction" | "concurrent" | "batches";
   statements: readonly string[];
+  /** The oldest version that works after this migration; undefined: it removes nothing. */
+  contractSince?: string;
 }
 
 /** Throws when a `batches` file has not exactly one statement, and when a `concurrent` file could not be repeated after an interruption. */
 export function parseMigration(text: string): MigrationFile {
+  const contractSince = /^-- migration: contract since (\d+\.\d+\.\d+)$/m.exec(text)?.[1];
+  return { ...parseMode(text), ...omitUndefined({ contractSince }) };
+}
+
+function parseMode(text: string): MigrationFile {
   const mode = /^-- migration: (concurrent|batches)$/m.exec(text)?.[1];
   if (mode === undefined) return { mode: "transaction", statements: [text] };
   const statements = text

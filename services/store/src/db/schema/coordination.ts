@@ -57,4 +57,5 @@ export const mcpSwitches = parley.table("mcp_switches", {
 export const schemaMigrations = parley.table("schema_migrations", {
   name: text("name").primaryKey(),
   appliedAt: since("applied_at"),
+  contractSince: text("contract_since"),
 });
