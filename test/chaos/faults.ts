@@ -151,8 +151,12 @@ async function restarted(server: { restart(): Promise<unknown> } | null): Promis
   await server.restart();
 }
 
-/** One command in Redis's own protocol. */
-export async function redisCommand(url: string, ...words: string[]): Promise<string> {
+export async function redisCommand(url: string, ...words: string[]): Promise<void> {
+  await redisReply(url, ...words);
+}
+
+/** The reply to one command in Redis's own protocol, among those to the login and the end. */
+export async function redisReply(url: string, ...words: string[]): Promise<string> {
   const { hostname, port, password } = new URL(url);
   const encode = (parts: string[]) =>
     `*${parts.length}\r\n${parts.map((part) => `$${part.length}\r\n${part}\r\n`).join("")}`;

@@ -1,5 +1,6 @@
 // What a service reports before it has started: probes, reasons and log lines of real processes.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { join } from "node:path";
@@ -19,7 +20,7 @@ import {
   temporaryFolder,
 } from "@parley/testing";
 import { knownMigrations, migrate } from "../../services/store/src/migrate.ts";
-import { redisCommand } from "../chaos/faults.ts";
+import { redisCommand, redisReply } from "../chaos/faults.ts";
 import { startService } from "./support/service-process.ts";
 
 const cleanup = new Cleanup();
@@ -130,7 +131,7 @@ test("keeps agent-core alive and not ready while no store answers, and lets it l
       "(parley.store.leadership.acquire: no replica serves it)\n",
   });
   const attempts = async () => {
-    const statistics = await redisCommand(redis.url, "INFO", "commandstats");
+    const statistics = await redisReply(redis.url, "INFO", "commandstats");
     return Number(/cmdstat_set:calls=(\d+)/.exec(statistics)?.[1] ?? 0);
   };
   const before = await attempts();
@@ -223,6 +224,22 @@ test("starts agent-core only with Redis's password, and keeps it ready when Redi
   await redis.stop();
   await running.until("/metrics", ({ body }) => /parley_redis_connected\{[^}]*\} 0/.test(body));
   assert.equal((await running.probe("/readyz")).status, 200);
+});
+
+test("ends store with exit code 78 when PostgreSQL does not have the language of the memory", async () => {
+  const [nats, postgres] = await Promise.all([startTestNats(cleanup), startTestPostgres(cleanup)]);
+  const running = await startService(cleanup, "store", {
+    env: {
+      PARLEY_NATS_URL: nats.urlFor("store"),
+      DATABASE_URL: postgres.storeUrl,
+      PARLEY__MEMORY__LANGUAGE: "klingon",
+    },
+  });
+  const [code] = (await once(running.child, "exit")) as [number];
+  await running.line(
+    /cannot start: memory\.language: this PostgreSQL has no text search configuration "klingon"; list/,
+  );
+  assert.equal(code, 78);
 });
 
 test("starts store only with the newest migration, and names the one that is missing", async () => {
