@@ -17,9 +17,8 @@ import { openConnection, type Connection, type ConnectOptions } from "./connect.
 import { asWireError, cancelled, decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
 import { measured, type RequestOutcome } from "./measure.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
+import type { RequestOptions, Served, SubjectParams } from "./request-options.ts";
 import { Sender } from "./sender.ts";
-
-export type SubjectParams = Record<string, string>;
 
 export interface BusOptions extends ConnectOptions {
   /** First token of every subject. */
@@ -34,25 +33,6 @@ export interface BusOptions extends ConnectOptions {
   dropHints?: number;
   /** With tracing: also create a span for each request to the store. Default false. */
   traceStore?: boolean;
-}
-
-export interface RequestOptions {
-  params?: SubjectParams;
-  /** Deadline including retries. Default 10,000. */
-  timeoutMs?: number;
-  /** Time after which an idempotent request is sent again. Default 2,500. */
-  attemptMs?: number;
-  /** No retries: without a responder the request fails with UNAVAILABLE immediately, for callers that must check state before a retry. */
-  once?: boolean;
-  signal?: AbortSignal;
-}
-
-export interface Served {
-  /**
-   * Stops taking new messages; running handlers continue. Messages that the server delivers before it processes this, until a `flush`, are
-   * lost: their senders wait for the attempt to time out and retry.
-   */
-  close(): void;
 }
 
 const defaultTimeoutMs = 10_000;

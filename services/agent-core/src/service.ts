@@ -15,14 +15,15 @@ import {
   controlStreaming,
   controlSessionEnded,
   toolsChanged,
-  WireError,
 } from "@parley/contracts";
+import { omitUndefined } from "@parley/kit";
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leader/leadership.ts";
 import { Standing } from "./leader/standing.ts";
 import { Contents } from "./model/attachment-contents.ts";
 import type { ModelProvider } from "./model/provider.ts";
-import { ModelRegistry, ModelUnavailable } from "./model/registry.ts";
+import { namedModel } from "./model/named-model.ts";
+import { ModelRegistry } from "./model/registry.ts";
 import { createHooks } from "./hooks/run-hooks.ts";
 import { startConsolidation } from "./memory/consolidation.ts";
 import { Memory } from "./memory/memory.ts";
@@ -96,7 +97,7 @@ export async function start(
       model: provider.model,
       activeSessions: work?.sessions.activeCount ?? 0,
       redisEncrypted: isEncrypted(config.redis),
-      ...waiting(started ? startup.waitingFor : startup.reason),
+      ...omitUndefined({ waitingFor: (started ? startup.waitingFor : startup.reason) ?? undefined }),
       ...(redisState.problem === null ? {} : { redisProblem: redisState.problem }),
     },
   }));
@@ -129,10 +130,6 @@ export async function start(
       await bus.drain();
     },
   };
-}
-
-function waiting(reason: string | null): { waitingFor?: string } {
-  return reason === null ? {} : { waitingFor: reason };
 }
 
 interface Work {
@@ -294,14 +291,4 @@ function startWork(
       await queueClosed;
     },
   };
-}
-
-/** Throws INVALID_INPUT for an unavailable model; the message names what is missing. */
-function namedModel(models: ModelRegistry, name: string): ModelProvider {
-  try {
-    return models.modelFor(name);
-  } catch (error) {
-    if (!(error instanceof ModelUnavailable)) throw error;
-    throw new WireError("INVALID_INPUT", error.message, { cause: error });
-  }
 }

@@ -1,0 +1,23 @@
+// What callers of the bus pass and receive.
+
+/** The values of a subject's placeholders. */
+export type SubjectParams = Record<string, string>;
+
+export interface RequestOptions {
+  params?: SubjectParams;
+  /** Deadline including retries. Default 10,000. */
+  timeoutMs?: number;
+  /** Time after which an idempotent request is sent again. Default 2,500. */
+  attemptMs?: number;
+  /** No retries: without a responder the request fails with UNAVAILABLE immediately, for callers that must check state before a retry. */
+  once?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface Served {
+  /**
+   * Stops taking new messages; running handlers continue. Messages that the server delivers before it processes this, until a `flush`, are
+   * lost: their senders wait for the attempt to time out and retry.
+   */
+  close(): void;
+}
