@@ -38,10 +38,13 @@ export class SdkMessages {
   /** Tool calls that started a background sub-agent, by its session; its report arrives in another turn. */
   readonly #background = new Map<string, string>();
   readonly #position = new Position();
-  readonly #totals = new RunTotals();
+  /** The sums of its ended turns. */
+  readonly totals: RunTotals;
   #outside = 0;
 
-  constructor(init: SdkInit, options: SdkOptions) {
+  /** `run`: the sums of the run that started this sub-agent. */
+  constructor(init: SdkInit, options: SdkOptions, run?: RunTotals) {
+    this.totals = new RunTotals(run);
     this.#sessionId = init.sessionId;
     this.#init = init;
     this.#options = options;
@@ -73,7 +76,7 @@ export class SdkMessages {
   /** The result of a message that started no turn: a command's answer, a refusal, or a limit of the run. */
   outside(text: string, reason: "end_turn" | "error" | "max_turns" | "max_budget"): SdkMessage {
     const turn = { text, durationMs: 0, toolMs: 0, stopReason: null, denials: [] };
-    return this.extra(resultOf(reason, turn, this.#totals));
+    return this.extra(resultOf(reason, turn, this.totals));
   }
 
   /** A message that no event caused. */
@@ -84,12 +87,12 @@ export class SdkMessages {
 
   /** The number of model calls of the ended turns of the run. */
   get modelCalls(): number {
-    return this.#totals.modelCalls;
+    return this.totals.modelCalls;
   }
 
   /** The cost of the ended turns of the run, in millionths of a US dollar; calls without a known price are not included. */
   get costMicros(): number {
-    return this.#totals.cost.micros;
+    return this.totals.cost.micros;
   }
 
   #bodies(turn: SdkTurn, turnId: string, event: SessionEvent, atMs: number): SdkBody[] {
@@ -238,9 +241,9 @@ export class SdkMessages {
   #end(turn: SdkTurn, { text, exitReason, usage, cost, treeCost }: Event<"turn.finished">, atMs: number): SdkBody[] {
     const left = turn.abandoned(atMs);
     const { modelCalls, models, stopReason, toolMs, denials } = turn;
-    this.#totals.add({ modelCalls, models, usage, cost, treeCost: treeCost ?? cost });
+    this.totals.add({ modelCalls, models, usage, cost, treeCost: treeCost ?? cost });
     const ended = { text, durationMs: Math.max(0, atMs - turn.begunAt), toolMs, stopReason, denials };
-    return [...streamed(turn.partial.stop()), ...left, resultOf(exitReason, ended, this.#totals)];
+    return [...streamed(turn.partial.stop()), ...left, resultOf(exitReason, ended, this.totals)];
   }
 
   #envelope(body: SdkBody, of: string, n: number): SdkMessage {

@@ -19,11 +19,11 @@ export class SdkSubagentMessages {
   readonly #run: string;
   readonly #options: SubagentOptions;
 
-  /** `run`: the agent's data in the stream of the run. */
-  constructor(run: SdkInit, options: SubagentOptions) {
+  /** `run`: the agent's data in the stream of the run. `messages`: that stream, whose results include the models of the sub-agent. */
+  constructor(run: SdkInit, options: SubagentOptions, messages: SdkMessages) {
     this.#run = run.sessionId;
     this.#options = options;
-    this.#messages = new SdkMessages({ ...run, sessionId: options.sessionId }, { partial: false });
+    this.#messages = new SdkMessages({ ...run, sessionId: options.sessionId }, { partial: false }, messages.totals);
   }
 
   /** Returns the messages for an event of the sub-agent's session. */

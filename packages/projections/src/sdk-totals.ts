@@ -11,6 +11,12 @@ export class RunTotals {
   /** With the cost of sub-agents. */
   cost: Cost = noCost;
   readonly #models = new Map<string, Share>();
+  readonly #run: RunTotals | undefined;
+
+  /** `run`: the sums of the run that started this sub-agent; they include its models. */
+  constructor(run?: RunTotals) {
+    this.#run = run;
+  }
 
   /** Adds an ended turn. `models`: the models that answered in it. `treeCost`: its cost with its sub-agents. */
   add(turn: { modelCalls: number; models: ReadonlySet<string>; usage: Usage; cost: Cost; treeCost: Cost }): void {
@@ -18,6 +24,11 @@ export class RunTotals {
     this.modelCalls += modelCalls;
     this.usage = sumOfUsage(this.usage, usage);
     this.cost = sumOfCost(this.cost, treeCost);
+    this.#addModels(models, usage, cost);
+  }
+
+  #addModels(models: ReadonlySet<string>, usage: Usage, cost: Cost): void {
+    if (this.#run !== undefined) this.#run.#addModels(models, usage, cost);
     for (const model of models) {
       const before = this.#models.get(model);
       const isKnown = models.size === 1 && before !== null;

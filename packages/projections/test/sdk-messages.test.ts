@@ -5,6 +5,7 @@ import type { ExitReason, Message, SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
 import { sdkMessages, SdkMessages } from "../src/sdk-messages.ts";
+import { SdkSubagentMessages } from "../src/sdk-subagent.ts";
 import { resultSubtypes, type SdkInit, type SdkMessage } from "../src/sdk-types.ts";
 import { histories, priced, usage } from "./histories.ts";
 
@@ -154,6 +155,32 @@ test("adds up model calls, tokens and cost over the turns of a run", () => {
   assert.ok(result?.type === "result");
   assert.deepEqual([result.num_turns, result.total_cost_usd, result.usage.output_tokens], [2, 0.003, 10]);
   assert.deepEqual(result.modelUsage["m"]?.outputTokens, 10);
+});
+
+test("includes the models of sub-agents in those of the run", () => {
+  const run = new SdkMessages(init, { partial: false });
+  const said = (turnId: string, model: string): SessionEvent => {
+    const message = { seq: 1, role: "assistant" as const, turnId, parts: [], model, createdAt: "" };
+    return { type: "message", seq: 1, message };
+  };
+  const finished = (turnId: string): SessionEvent => ({
+    ...(end as Extract<SessionEvent, { type: "turn.finished" }>),
+    turnId,
+    seq: 2,
+  });
+  for (const [sessionId, model] of [
+    ["a", "small"],
+    ["b", "m"],
+  ] as const) {
+    const subagent = new SdkSubagentMessages(init, { sessionId, toolUseId: "c", texts: false }, run);
+    for (const event of [said(`of ${sessionId}`, model), finished(`of ${sessionId}`)]) subagent.event(event, 0);
+  }
+  run.event(said("t", "m"), 0);
+  const result = run.event(finished("t"), 5).at(-1);
+  assert.ok(result?.type === "result");
+  const tokens = Object.entries(result.modelUsage).map(([model, { outputTokens }]) => [model, outputTokens]);
+  assert.deepEqual(Object.fromEntries(tokens), { small: 5, m: 10 });
+  assert.deepEqual([result.num_turns, result.usage.output_tokens], [1, 5], "those of the run itself");
 });
 
 test("counts the time in which tools run as no model time", () => {

@@ -47,6 +47,8 @@ test("starts a sub-agent that the program defines, which answers with its own pr
   const run = await sdk.run(delegate("say: twelve beans"), { agents: { clerk } });
   assert.match(toolResults(run)[0] ?? "", /^twelve beans/);
   assert.equal(run.result.subtype, "success");
+  const { modelUsage, usage } = run.result;
+  assert.ok((modelUsage["rehearsal"]?.inputTokens ?? 0) > usage.input_tokens, "with the calls of the sub-agent");
   const [init] = run.system("init");
   assert.ok(init?.subtype === "init" && init.agents?.includes("clerk"));
   const prompts = await promptsOf(run.result.session_id);

@@ -97,13 +97,13 @@ export class RunStream {
 
   /** An event of a sub-agent's session. */
   subagentEvent(subagent: SubagentInStream, event: SessionEvent, atMs: number): void {
-    const init = this.#init;
-    if (init === null) {
+    const [init, messages] = [this.#init, this.#messages];
+    if (init === null || messages === null) {
       this.#held.push(() => this.subagentEvent(subagent, event, atMs));
       return;
     }
     const name = `${subagent.sessionId}/${subagent.toolUseId}`;
-    const stream = this.#subagents.get(name) ?? new SdkSubagentMessages(init, subagent);
+    const stream = this.#subagents.get(name) ?? new SdkSubagentMessages(init, subagent, messages);
     this.#subagents.set(name, stream);
     this.#publish(stream.event(event, atMs), subagent);
   }
