@@ -4,7 +4,7 @@ import type { ChatCompletionRequest, ChatMessage, FixtureResponse } from "@copil
 
 export interface ScriptedModel {
   url: string;
-  /** The next calls fail: `status` before the stream, or `cut` in the middle of it. */
+  /** The next calls fail: `status` before the stream, `cutAfterChunks` (at least 1) in the middle of it, `stallMs` by saying nothing. */
   failNext(fault: ModelFault): void;
   stop(): Promise<void>;
 }
@@ -51,18 +51,19 @@ export async function startScriptedModel(options: ScriptedModelOptions = {}): Pr
       return { error: { message: `scripted ${status}`, type: errorTypes[status] }, status };
     },
   });
-  mock.addFixture({
-    match: faulty((fault) => "cutAfterChunks" in fault),
-    response: answer,
-    truncateAfterChunks: 4,
-    chunkSize: 4,
-  });
   mock.addFixture({ match: faulty((fault) => "stallMs" in fault), response: answer, latency: 600_000 });
   mock.addFixture({ match: everything, response: answer });
   await mock.start();
   return {
     url: mock.url,
-    failNext: (fault) => faults.push(fault),
+    failNext: (fault) => {
+      // The number of chunks is a property of the fixture.
+      if ("cutAfterChunks" in fault) {
+        const match = faulty((each) => each === fault);
+        mock.prependFixture({ match, response: answer, truncateAfterChunks: fault.cutAfterChunks, chunkSize: 4 });
+      }
+      faults.push(fault);
+    },
     stop: () => mock.stop(),
   };
 }
