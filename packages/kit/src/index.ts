@@ -10,4 +10,5 @@ export * from "./rerun-while-requested.ts";
 export * from "./sealed-box.ts";
 export * from "./text.ts";
 export * from "./throttle.ts";
+export * from "./time.ts";
 export * from "./webhook-signature.ts";

@@ -8,6 +8,7 @@ import {
   backoffMs,
   elideMiddle,
   FairSemaphore,
+  millisecondsSince,
   nameUuid,
   omitUndefined,
   oneLine,
@@ -36,6 +37,14 @@ describe("backoffMs", () => {
       }),
     );
   });
+});
+
+test("tells the time since an instant, and 0 when a clock is ahead", () => {
+  const at = (ms: number) => new Date(Date.now() + ms).toISOString();
+  const elapsed = millisecondsSince(at(-60_000)) ?? 0;
+  assert.ok(elapsed >= 60_000 && elapsed < 120_000, String(elapsed));
+  assert.equal(millisecondsSince(at(60_000)), 0);
+  assert.equal(millisecondsSince(null), undefined);
 });
 
 describe("FairSemaphore", () => {

@@ -1,5 +1,6 @@
 // Runs the calls of local tools: those that agent-core runs itself.
 import type { ToolResult, ToolStep } from "@parley/contracts";
+import { millisecondsSince } from "@parley/kit";
 import { audienceOf, isTainted } from "../policy/taint.ts";
 import { traceTool } from "../telemetry/telemetry.ts";
 import type { LocalContext, LocalOutcome } from "../tools/local-tool.ts";
@@ -14,11 +15,6 @@ export function localContext(deps: RoundDeps, context: RoundContext, step: ToolS
   const { policy, turn, publish, taint } = context;
   const audience = audienceOf(turn, taint);
   return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, taint), audience, publish };
-}
-
-/** `startedAt`: ISO 8601; 0 when null. */
-export function sinceMs(startedAt: string | null): number {
-  return startedAt === null ? 0 : Math.max(0, Date.now() - Date.parse(startedAt));
 }
 
 /** Runs `work` for a local call and settles the call, unless it waits or the store has settled it. */
@@ -41,7 +37,7 @@ export async function runLocal(
     sleeps = outcome.sleeps === true;
     const { outgoing = [], sent = [], untrusted = false } = outcome;
     // A call that waited began when it was started, possibly under another leader.
-    const durationMs = step.startedAt === null ? performance.now() - beganAt : sinceMs(step.startedAt);
+    const durationMs = millisecondsSince(step.startedAt) ?? performance.now() - beganAt;
     return settle(deps, step, outcome.status, outcome.content, { outgoing, sent, untrusted, durationMs });
   });
   return waiting ?? { result, sleeps };

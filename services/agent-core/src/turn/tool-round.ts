@@ -8,7 +8,7 @@
 import { maxResultBytesFor } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import type { InlineSettlement, ToolResult, ToolStep } from "@parley/contracts";
-import type { Permit } from "@parley/kit";
+import { millisecondsSince, type Permit } from "@parley/kit";
 import type { LocalTool } from "../tools/local-tool.ts";
 import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
 import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
@@ -20,7 +20,7 @@ import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import type { SamplingCall } from "../sampling/service.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import type { TurnTool } from "../tools/toolbox.ts";
-import { localContext, runLocal, sinceMs, type Ran } from "./local-tools.ts";
+import { localContext, runLocal, type Ran } from "./local-tools.ts";
 import { audienceOf, documentRights, isTainted } from "../policy/taint.ts";
 
 export type RoundDeps = AuthorizationDeps & Pick<TurnDeps, "bus">;
@@ -152,7 +152,7 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
   // Settled before this leader took over: its hooks have not run.
   if (step.result !== null) {
     // Settled by another service while the turn was parked: no event has reported it yet.
-    const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
+    const durationMs = step.runner === "agent-core" ? (millisecondsSince(step.startedAt) ?? 0) : null;
     const notes = storedNotes(step);
     const input = storedInput(context, step);
     const ended = { ...launch, result: step.result, input, notes, sleeps: false, durationMs };
@@ -224,7 +224,7 @@ async function resumeCall(
   const input = storedInput(context, step);
   const ran = await runLocal(deps, context, step, () => resume(input, localContext(deps, context, step)));
   if ("until" in ran) return { end: "waiting", until: ran.until };
-  const durationMs = sinceMs(step.startedAt);
+  const durationMs = millisecondsSince(step.startedAt) ?? 0;
   const notes = storedNotes(step);
   return runPostToolHooks(deps, context, { ...launch, ...ran, input, notes, durationMs }, signal);
 }

@@ -15,6 +15,7 @@ import {
   type ToolStep,
   type TurnSummary,
 } from "@parley/contracts";
+import { millisecondsSince, omitUndefined } from "@parley/kit";
 import type { PoolClient } from "./database.ts";
 
 export interface MessageRow {
@@ -101,8 +102,8 @@ export function toolStepOf(row: StepRow): ToolStep {
 }
 
 /** For the result of a call that ends now: how long it ran. Nothing when it was not started. */
-export function durationSince(startedAt: string | null): Pick<ToolResult, "durationMs"> {
-  return startedAt === null ? {} : { durationMs: Math.max(0, Date.now() - Date.parse(startedAt)) };
+export function durationOf(startedAt: string | null): Pick<ToolResult, "durationMs"> {
+  return omitUndefined({ durationMs: millisecondsSince(startedAt) });
 }
 
 interface OpenStepRow extends StepRow {

@@ -13,7 +13,7 @@ import {
   type ToolResult,
 } from "@parley/contracts";
 import type { Database, PoolClient } from "../../db/database.ts";
-import { durationSince, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
+import { durationOf, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
 import { deliversTo, isJobs } from "./ask.ts";
 import { lockTurn } from "../turns/end.ts";
@@ -166,7 +166,7 @@ async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuesti
   if (open === undefined) return false;
   const { callId: id, tool: name, startedAt } = toolStepOf(open);
   const content = `The person answered: ${answer}`;
-  const ran = durationSince(startedAt);
+  const ran = durationOf(startedAt);
   const result: ToolResult = { type: "tool_result", id, name, content, isError: false, ...ran };
   await client.query(
     "UPDATE parley.steps SET state = 'done', result = $3, finished_at = now() WHERE turn_id = $1 AND n = $2",

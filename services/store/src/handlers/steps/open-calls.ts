@@ -1,7 +1,7 @@
 // A turn's tool calls whose results are not in the conversation yet.
 import { WireError, type InputOf, type store, type ToolResult, type ToolStep } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
-import { durationSince, openSteps } from "../../db/mappers.ts";
+import { durationOf, openSteps } from "../../db/mappers.ts";
 import type { SessionLog } from "../sessions/log.ts";
 
 type Rewritten = InputOf<typeof store.turnAppend>["rewritten"];
@@ -64,7 +64,7 @@ export async function settleOpenCalls(client: PoolClient, steps: ToolStep[], tex
       name: step.tool,
       content: text,
       isError: true,
-      ...durationSince(step.startedAt),
+      ...durationOf(step.startedAt),
     };
     if (step.result === null) {
       const state = step.state === "running" && step.class === "once" ? "unknown" : "cancelled";

@@ -2,7 +2,7 @@
 import { maxResultBytesFor, truncateContent } from "@parley/bus";
 import { inboxReady, priorityOf, WireError, type OutputOf, type store, type ToolResult } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
-import { durationSince, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
+import { durationOf, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { runOperation, runTransaction, singleRow } from "../../db/operation.ts";
 import { lockTurn } from "../turns/end.ts";
 import { unpark } from "../turns/notify.ts";
@@ -73,7 +73,7 @@ export const programCallHandlers = {
         name,
         content: truncateContent(content, maxResultBytesFor(results)),
         isError,
-        ...durationSince(startedAt),
+        ...durationOf(startedAt),
       };
       await client.query(
         "UPDATE parley.steps SET state = $3, result = $4, finished_at = now() WHERE turn_id = $1 AND n = $2",

@@ -10,7 +10,7 @@ import {
   type TrustLevel,
 } from "@parley/contracts";
 import type { PoolClient } from "../../db/database.ts";
-import { durationSince, senderOf } from "../../db/mappers.ts";
+import { durationOf, senderOf } from "../../db/mappers.ts";
 import { enqueueNotice } from "../inbox/system-input.ts";
 import { noticeTarget } from "./notice-target.ts";
 import { escalateNotices } from "./escalate.ts";
@@ -108,7 +108,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
       // The sub-agent's session contains the full text.
       content: truncateContent(report, maxResultBytesFor(call.results) - from.length) + from,
       isError: !done,
-      ...durationSince(call.started_at),
+      ...durationOf(call.started_at),
       ...(task.tainted ? {} : { untainted: true }),
     };
     await client.query(
