@@ -5,7 +5,7 @@ import { pollUntil } from "@parley/testing/until";
 import { parseSettings } from "@parley/chassis";
 import type { accountLogs, operations, OutputOf } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import { bestReport } from "../src/operations/channels.ts";
+import { bestReport, gatherReports } from "../src/operations/channels.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 
 let stack: GatewayStack;
@@ -202,4 +202,24 @@ test("shows the report of the replica that is connected", () => {
   assert.equal(bestReport([report("standby"), report("connected")], of).state, "connected");
   assert.equal(bestReport([report("standby"), report("failing")], of).state, "failing");
   assert.equal(bestReport([], of).state, "unknown");
+});
+
+test("waits for the report of a slow replica, and for others only until each account is reported", async () => {
+  const account = { channel: "a", account: "b" };
+  const report = (state: "connected" | "standby") => ({ ...account, state, as: null, reason: null, since: "" });
+  const stateOf = async (owner: string | null, replicas: readonly (readonly [number, ReturnType<typeof report>])[]) => {
+    const waits: number[] = [];
+    const gather = async (waitMs: number) => {
+      waits.push(waitMs);
+      return replicas.filter(([takesMs]) => takesMs <= waitMs).map(([, reported]) => reported);
+    };
+    const reports = await gatherReports(gather, Promise.resolve([{ ...account, owner }]));
+    return [bestReport(reports, account).state, waits];
+  };
+  assert.deepEqual(await stateOf("one/1", [[10, report("connected")]]), ["connected", [250]]);
+  assert.deepEqual(await stateOf("one/1", [[900, report("connected")]]), ["connected", [250, 500, 1_000]]);
+  const standby = [10, report("standby")] as const;
+  assert.deepEqual(await stateOf("one/1", [standby, [400, report("connected")]]), ["connected", [250, 500]]);
+  assert.deepEqual(await stateOf(null, [standby]), ["standby", [250]], "nobody has the connection");
+  assert.deepEqual(await stateOf("one/1", []), ["unknown", [250, 500, 1_000, 2_000]]);
 });

@@ -12,8 +12,10 @@ import {
 } from "@parley/contracts";
 import { implement, OperationError, type AccountRef } from "./operation.ts";
 
-/** How long replicas have to report their accounts. */
+/** How long replicas have to answer. */
 const gatherMs = 250;
+/** How long they have to report their accounts, again and again while the report of an account is missing. */
+const reportMs = [gatherMs, 500, 1_000, 2_000];
 /** A platform that takes longer counts as unreachable. */
 const testMs = 5_000;
 
@@ -27,6 +29,24 @@ export function bestReport(reports: readonly Report[], of: Pick<Report, "channel
   const own = reports.filter((report) => isSame(report, of));
   const [best] = own.toSorted((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return best ?? { ...of, state: "unknown", as: null, reason: null, since: null };
+}
+
+/** The reports of all accounts: a replica that is slow to answer has more time. `gather`: the reports that arrive within `waitMs`. */
+export async function gatherReports(
+  gather: (waitMs: number) => Promise<Report[]>,
+  status: Promise<readonly (AccountRef & { owner: string | null })[]>,
+): Promise<Report[]> {
+  const reports: Report[] = [];
+  for (const waitMs of reportMs) {
+    reports.push(...(await gather(waitMs)));
+    const missing = (await status).some((account) => {
+      const { state } = bestReport(reports, account);
+      // Another replica has the connection: its own report is missing.
+      return state === "unknown" || (state === "standby" && account.owner !== null);
+    });
+    if (!missing) break;
+  }
+  return reports;
 }
 
 const isSame = (one: AccountRef, other: AccountRef) => one.channel === other.channel && one.account === other.account;
@@ -69,11 +89,15 @@ export const channelOperations = [
     operations.channelsList,
     async (_input, { deps: { bus, channels } }) => {
       const accounts = channels.list();
-      const [reports, status] = await Promise.all([
-        bus.gather(accountReports, {}, gatherMs),
-        bus.request(store.accountStatus, { accounts: accounts.map(({ channel, account }) => ({ channel, account })) }),
+      const refs = accounts.map(({ channel, account }) => ({ channel, account }));
+      const requested = bus.request(store.accountStatus, { accounts: refs });
+      const [all, status] = await Promise.all([
+        gatherReports(
+          async (waitMs) => (await bus.gather(accountReports, {}, waitMs)).flatMap((reply) => reply.accounts),
+          requested.then((reply) => reply.accounts),
+        ),
+        requested,
       ]);
-      const all = reports.flatMap(({ accounts: reported }) => reported);
       return {
         accounts: status.accounts.map(({ waitingReason, ...each }) => {
           const { state, as, reason, since } = bestReport(all, each);
