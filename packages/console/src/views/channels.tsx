@@ -18,7 +18,7 @@ type Account = Result<"channelsList">["accounts"][number];
 
 export function Channels(): JSX.Element {
   const loaded = useLoad(() => call<"channelsList">("GET", "/api/channels"), [], everyMs);
-  const cluster = useLoad(() => call<"clusterStatus">("GET", "/api/status"), []);
+  const cluster = useLoad(() => call<"clusterStatus">("GET", "/api/status"), [], everyMs);
   const gateways = (cluster.data.value?.replicas ?? []).flatMap(({ service, replica }) =>
     service === "channel-gateway" ? [replica] : [],
   );

@@ -252,8 +252,15 @@ describe("operating from the console", { skip }, () => {
     cleanup.add(() => telegram.close());
     const settings = { api_root: telegram.url, owners: ["42"] };
     await api("/api/channels", { channel: "telegram", settings, secrets: { token_env: telegram.token } });
+    // No gateway answers in time once.
+    const silent = async (route: Route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...((await response.json()) as object), replicas: [] } });
+    };
+    await page.route("**/api/status", silent, { times: 1 });
     await open("channels");
     const card = page.locator(".card", { hasText: "telegram:main" });
+    await card.getByLabel("Gateway of telegram:main").waitFor();
     await card.locator(".tag", { hasText: "connected" }).waitFor();
     await card.getByRole("button", { name: "Test" }).click();
     await toast("It works");
