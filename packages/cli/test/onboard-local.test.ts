@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, test, type TestContext } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
 import { readSecrets } from "@parley/local";
@@ -19,10 +19,12 @@ after(() => cleanup[Symbol.asyncDispose]());
 const enter = "\r";
 const down = "\u001B[B";
 
-/** Makes a model server answer at one of the usual ports, the first that is free. */
-async function serveAtUsualPort(url: string): Promise<LocalServer> {
+/** Makes a model server answer at one of the usual ports, the first that is free, until the test ends. */
+async function serveAtUsualPort(url: string, context: TestContext): Promise<LocalServer> {
   for (const server of usualServers) {
+    const sockets = new Set<Socket>();
     const listener = createServer((from) => {
+      sockets.add(from);
       const to = connect(Number(new URL(url).port), "127.0.0.1");
       from.pipe(to).pipe(from);
       for (const [one, other] of [[from, to] as const, [to, from] as const]) one.on("error", () => other.destroy());
@@ -33,16 +35,20 @@ async function serveAtUsualPort(url: string): Promise<LocalServer> {
       once(listener, "error").then(() => false),
     ]).catch(() => false);
     if (!listens) continue;
-    cleanup.add(async () => void listener.close());
+    context.after(() => {
+      listener.close();
+      // This process would find the server over a connection that is still open.
+      for (const socket of sockets) socket.destroy();
+    });
     return server;
   }
   throw new Error("no usual port is free");
 }
 
-test("finds a model server at its usual port, offers its models, and uses the chosen one", async () => {
+test("finds a model server at its usual port, offers its models, and uses the chosen one", async (context) => {
   const model = await startScriptedModel();
   cleanup.add(() => model.stop());
-  const server = await serveAtUsualPort(model.url);
+  const server = await serveAtUsualPort(model.url, context);
   const found = await findServers(usualServers);
   const position = found.findIndex(({ name }) => name === server.name);
   const [first = ""] = found[position]?.models ?? [];
