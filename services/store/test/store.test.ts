@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { outboxReady, store, textOf, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { Cleanup, type StoreStack } from "@parley/testing";
+import { Cleanup, pollUntil, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
-import { openDatabase } from "../src/db/database.ts";
+import { openDatabase, withClient } from "../src/db/database.ts";
 import { hashOf } from "../src/grants.ts";
 import { deleteExpired } from "../src/retention/retention.ts";
 import { failsWith, inbound, openStoreFixture, stepOf, type StoreFixture } from "./support/fixture.ts";
@@ -759,6 +759,29 @@ test("a broken connection fails its operation, not the store", async () => {
   await holder.query("ROLLBACK");
   assert.equal((await claiming).status, "started");
   await Promise.all([holder.end(), admin.end()]);
+});
+
+test("a connection that is ready after its request has given up serves the next one", async () => {
+  const database = openDatabase(stack.postgres.ownerUrl, 1, () => undefined);
+  const broken = Promise.withResolvers<never>();
+  const used = Promise.withResolvers<void>();
+  const first = withClient(database, () => {
+    used.resolve();
+    return broken.promise;
+  }).catch(() => undefined);
+  await used.promise;
+  const waiting = database.query("SELECT 1");
+  await pollUntil(() => database.pool.waitingCount === 1, "a request that waits");
+  // What is prepared on a new connection waits for this lock.
+  const locker = new Client({ connectionString: stack.postgres.ownerUrl });
+  await locker.connect();
+  await locker.query("BEGIN; LOCK TABLE parley.ops IN ACCESS EXCLUSIVE MODE");
+  broken.reject(new Error("Connection terminated"));
+  await assert.rejects(waiting, failsWith("UNAVAILABLE", /timeout exceeded/));
+  await locker.query("COMMIT");
+  assert.equal((await database.query("SELECT 1")).rowCount, 1);
+  await database.pool.end();
+  await Promise.all([first, locker.end()]);
 });
 
 test("progress resets a turn's attempts", async () => {

@@ -5,6 +5,7 @@ import {
   DatabaseError,
   Pool,
   types,
+  type ClientBase,
   type PoolClient,
   type QueryConfig,
   type QueryResult,
@@ -36,6 +37,13 @@ const statements = `
     FROM unnest($2, $3, $4) AS settled(n, state, result)
     WHERE steps.turn_id = $1 AND steps.n = settled.n AND kind = 'tool' AND class = 'pure' AND message_seq IS NULL`;
 
+/** Returns a promise, which the pool awaits, although the type of `onConnect` has none. */
+function prepare(client: ClientBase): unknown {
+  // A connection that breaks in use fails its query; without a listener it would also end the process.
+  client.on("error", () => undefined);
+  return client.query(statements);
+}
+
 /** Opens no connection yet. `onError` is called for idle connections that break. */
 export function openDatabase(url: string, poolSize: number, onError: (error: Error) => void): Database {
   const pool = new Pool({
@@ -45,12 +53,8 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
     keepAlive: true,
     // Statements are sent without waiting for the answers to earlier ones; their order stays.
     pipeline: true,
-    // Runs on each new connection before its first use.
-    verify: (client, done) => {
-      // A connection that breaks in use fails its query; without a listener it would also end the process.
-      client.on("error", () => undefined);
-      client.query(statements, (error: Error | null) => done(error ?? undefined));
-    },
+    // Not `verify`: the pool would lose a connection that is ready after its caller has given up.
+    onConnect: prepare,
     // The large statements cost more to plan than to run.
     options: "-c TimeZone=UTC -c plan_cache_mode=force_generic_plan",
     types: {
