@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { sharedCacheDir, up, type Cluster } from "@parley/local";
+import { sharedCacheDir, startLocalCluster, type Cluster } from "@parley/local";
 import { turn, type Gateway } from "./client.ts";
 import type { FakeModel } from "./fake-model.ts";
 import { percentile, processorMs, sample, tree } from "./measure.ts";
@@ -22,8 +22,11 @@ interface Side {
 /** Measures `folder` and this tree in alternation and prints one line per figure: the other tree, this tree, their ratio. */
 export async function compare(folder: string, model: FakeModel): Promise<void> {
   const other = pathToFileURL(join(resolve(folder), "infra/local/src/index.ts")).href;
-  const { up: upOther } = (await import(other)) as { up: typeof up };
-  const sides = [await begin(upOther, model), await begin(up, model)];
+  const exported = (await import(other)) as Record<"startLocalCluster" | "up", typeof startLocalCluster | undefined>;
+  // Older trees export it as `up`.
+  const startOther = exported.startLocalCluster ?? exported.up;
+  if (startOther === undefined) throw new Error(`${folder} starts no local cluster`);
+  const sides = [await begin(startOther, model), await begin(startLocalCluster, model)];
   try {
     for (const side of sides) await sample(300, 4, (lane) => turn(side.gateway, `warm-${lane}`, "hello"));
     for (let round = 0; round < rounds; round++) {
@@ -48,7 +51,7 @@ export async function compare(folder: string, model: FakeModel): Promise<void> {
   }
 }
 
-async function begin(start: typeof up, model: FakeModel): Promise<Side> {
+async function begin(start: typeof startLocalCluster, model: FakeModel): Promise<Side> {
   const home = await mkdtemp(join(tmpdir(), "parley-bench-"));
   const settings = join(home, "parley.toml");
   await writeFile(settings, '[session]\npolicy = "per_conversation"\n');

@@ -3,7 +3,13 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { repositoryPrograms, sharedCacheDir, up, type Cluster, type UpOptions } from "@parley/local";
+import {
+  repositoryPrograms,
+  sharedCacheDir,
+  startLocalCluster,
+  type Cluster,
+  type LocalClusterOptions,
+} from "@parley/local";
 import { buildBundles } from "../infra/docker/bundle.ts";
 import { compare } from "./compare.ts";
 import { baselines } from "./rows/baselines.ts";
@@ -65,9 +71,9 @@ async function startCluster(
   replicas: Record<string, number>,
   env: Readonly<Record<string, string>> = {},
   config = settings,
-  programs: NonNullable<UpOptions["programs"]> = repositoryPrograms,
+  programs: NonNullable<LocalClusterOptions["programs"]> = repositoryPrograms,
 ): Promise<Cluster> {
-  return up({
+  return startLocalCluster({
     home,
     httpPort: 0,
     serversDir: sharedCacheDir,

@@ -1,8 +1,8 @@
 // The entry of the example: a chat server that posts messages to the gateway and takes answers by HTTP.
-import { channelEntry, peopleSettings, secretVariable } from "@parley/contracts";
+import { defineChannel, peopleSettings, secretVariable } from "@parley/contracts";
 import { z } from "zod";
 
-export const exampleChannel = channelEntry({
+export const exampleChannel = defineChannel({
   name: "example",
   title: "Example chat",
   settings: z.strictObject({ ...peopleSettings, url: z.url(), secret_env: secretVariable }),

@@ -69,7 +69,8 @@ function operationRequests(): { subtype: string; summary: string }[] {
 }
 
 const serverFrameTexts: Readonly<Record<string, string>> = {
-  subscribed: "the subscription holds; `session` is null until the session exists",
+  subscribed:
+    "the subscription holds. `key`: what the client subscribed to, the id or key of a session; `session`: the id of the session that this refers to now, also in events, null until the session exists; `after`: the events after this position follow",
   accepted: "a message was stored; `id` is that of the frame",
   command: "the message was a command, with its result",
   cancelled: "what `cancel` stopped",

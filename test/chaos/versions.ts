@@ -5,7 +5,7 @@ import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { services, type ServiceName } from "@parley/contracts";
-import type { UpOptions } from "@parley/local";
+import type { LocalClusterOptions } from "@parley/local";
 
 const repository = fileURLToPath(new URL("../../", import.meta.url));
 const launcher = fileURLToPath(new URL("launch.mjs", import.meta.url));
@@ -66,7 +66,10 @@ export class ReplicaVersions {
   }
 
   /** For `up`: replicas start from the tree that they are assigned, and the migration is the one of `first`. */
-  startOptions(first: Version): { programs: NonNullable<UpOptions["programs"]>; env: Record<string, string> } {
+  startOptions(first: Version): {
+    programs: NonNullable<LocalClusterOptions["programs"]>;
+    env: Record<string, string>;
+  } {
     const entries = Object.fromEntries(services.map((service) => [service, launcher])) as Record<ServiceName, string>;
     return {
       programs: { migrate: migrationOf(first), services: entries },

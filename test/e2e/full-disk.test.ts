@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { sharedCacheDir, up } from "@parley/local";
+import { sharedCacheDir, startLocalCluster } from "@parley/local";
 import { apiClient, Cleanup, temporaryFolder } from "@parley/testing";
 
 const cleanup = new Cleanup();
@@ -37,7 +37,7 @@ test(
   async () => {
     const warnings: string[] = [];
     const warned = Promise.withResolvers<void>();
-    const cluster = await up({
+    const cluster = await startLocalCluster({
       home: join(disk, "home"),
       serversDir: sharedCacheDir,
       environment: { PARLEY_MODEL: "rehearsal" },

@@ -30,4 +30,4 @@ export type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 export { repositoryPrograms } from "./supervisor/program.ts";
 export { npmPackages, suitePackages } from "./test-peers.ts";
 export { workspaceFolders } from "./workspace.ts";
-export { up, type Cluster, type UpOptions } from "./up.ts";
+export { startLocalCluster, type Cluster, type LocalClusterOptions } from "./local-cluster.ts";

@@ -1,5 +1,5 @@
 // What `npm start` prints when the cluster is ready; pure. Never the token: this output often ends in a log.
-import type { Cluster } from "./up.ts";
+import type { Cluster } from "./local-cluster.ts";
 
 /** `link`: signs a browser in once; null without one. */
 export function introduction(

@@ -15,7 +15,7 @@ import { connectChannel, needsOnboarding, onboard } from "./main/onboarding.ts";
 import { helpText, readOptions, type StartOptions } from "./main/options.ts";
 import { channelStates, consoleLink, report, print, serviceLineWriter } from "./main/report.ts";
 import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
-import { type Cluster, up } from "./up.ts";
+import { type Cluster, startLocalCluster } from "./local-cluster.ts";
 
 /** Progress lines that `--once` shows too: they explain a long wait. */
 const slowStep = /^downloading /;
@@ -119,14 +119,14 @@ function settingsOf({ settings }: StartOptions): Environment {
   return { ...process.env, ...flagsAsVariable(settings) };
 }
 
-type OutputOptions = Pick<Parameters<typeof up>[0], "print" | "warn" | "onServiceLine" | "httpPort">;
+type OutputOptions = Pick<Parameters<typeof startLocalCluster>[0], "print" | "warn" | "onServiceLine" | "httpPort">;
 
 async function start(options: StartOptions, requests: StopRequests, output: OutputOptions): Promise<Cluster> {
   const { home, replicas } = options;
   const environment = settingsOf(options);
   const exitImmediately = (): never => process.exit(1); // the first request has already stopped what had been started
   requests.second.addEventListener("abort", exitImmediately, { once: true });
-  const cluster = await up({ home, replicas, environment, signal: requests.first, ...output });
+  const cluster = await startLocalCluster({ home, replicas, environment, signal: requests.first, ...output });
   requests.second.removeEventListener("abort", exitImmediately);
   return cluster;
 }

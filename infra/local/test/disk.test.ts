@@ -11,7 +11,7 @@ import { readRunningState } from "../src/home.ts";
 import { describeMissingBubblewrap, sharedCacheDir } from "../src/servers/locate.ts";
 import { LogFile } from "../src/supervisor/log-file.ts";
 import { WriteFailureReporter } from "../src/supervisor/log-file.ts";
-import { up } from "../src/up.ts";
+import { startLocalCluster } from "../src/local-cluster.ts";
 import { fakePrograms } from "./fake-programs/programs.ts";
 import { folder } from "./support/folder.ts";
 
@@ -29,7 +29,7 @@ test("keeps the cluster running and reports once when state.json meets a full di
   using home = folder();
   const warnings: string[] = [];
   const again = Promise.withResolvers<void>();
-  await using cluster = await up({
+  await using cluster = await startLocalCluster({
     ...base,
     home: home.path,
     warn: (line) => {
@@ -94,7 +94,7 @@ test("rejects with the reason of the signal when it aborts during the migration"
   using home = folder();
   const stop = new AbortController();
   const reason = new Error("Ctrl-C");
-  const start = up({
+  const start = startLocalCluster({
     ...base,
     home: home.path,
     signal: stop.signal,

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { freePort, sharedCacheDir, startRedis, up, type Cluster, type RedisServer } from "@parley/local";
+import { freePort, sharedCacheDir, startRedis, startLocalCluster, type Cluster, type RedisServer } from "@parley/local";
 import { pollUntil } from "@parley/testing/until";
 import { z } from "zod";
 
@@ -19,7 +19,7 @@ let cluster: Cluster;
 
 before(async () => {
   redis = await startRedis({ dataDir: join(folder, "redis"), cacheDir: sharedCacheDir });
-  cluster = await up({
+  cluster = await startLocalCluster({
     home,
     serversDir: sharedCacheDir,
     servers: { redis },

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { sharedCacheDir, up, type Cluster } from "@parley/local";
+import { sharedCacheDir, startLocalCluster, type Cluster } from "@parley/local";
 
 import { runParley } from "./support/parley.ts";
 
@@ -18,7 +18,7 @@ const home = join(folder, "home");
 let cluster: Cluster;
 
 before(async () => {
-  cluster = await up({ home, serversDir: sharedCacheDir });
+  cluster = await startLocalCluster({ home, serversDir: sharedCacheDir });
 });
 
 after(async () => {

@@ -227,7 +227,7 @@ export { accountName, type WebhookAccount } from "./settings/channels.ts";
 export { webhookSchemes, webhookSigners, type WebhookScheme, type WebhookSigner } from "./webhooks.ts";
 export {
   admissionOf,
-  channelEntry,
+  defineChannel,
   PeoplePolicySchema,
   peopleSettings,
   secretVariable,

@@ -3,7 +3,13 @@ import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { services, type ServiceName } from "@parley/contracts";
-import { repositoryPrograms, sharedCacheDir, up, type Cluster, type UpOptions } from "@parley/local";
+import {
+  repositoryPrograms,
+  sharedCacheDir,
+  startLocalCluster,
+  type Cluster,
+  type LocalClusterOptions,
+} from "@parley/local";
 import { startInProcess } from "./in-process-replica.ts";
 import { startScriptedModel, type ScriptedModel } from "./model/scripted-model.ts";
 import { startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
@@ -12,12 +18,12 @@ import { sharedDatabase } from "./shared-postgres.ts";
 import type { Cleanup } from "./stack.ts";
 
 export interface TestClusterOptions {
-  replicas?: UpOptions["replicas"];
+  replicas?: LocalClusterOptions["replicas"];
   /** Text of parley.toml. */
   settings?: string;
-  env?: UpOptions["env"];
+  env?: LocalClusterOptions["env"];
   /** Servers that the test has started itself. */
-  servers?: NonNullable<UpOptions["servers"]>;
+  servers?: NonNullable<LocalClusterOptions["servers"]>;
   /**
    * The services that run as processes, because the test kills them, arms their fault points or reads their log. The others run in the
    * test's process, which takes a tenth of the CPU time. Default: all.
@@ -26,7 +32,7 @@ export interface TestClusterOptions {
   /** Starts a PostgreSQL for this cluster alone, for tests that stop it. Default: a database on the test runner's server. */
   ownPostgres?: boolean;
   /** The scripts of the services and of the migration. Default: `servicePrograms`, and this repository's migration. */
-  programs?: UpOptions["programs"] | undefined;
+  programs?: LocalClusterOptions["programs"] | undefined;
   /** Uses a scripted model. Default: the rehearsal model. */
   model?: boolean;
   /** A cluster that was stopped; its home and its model are reused. */
@@ -37,7 +43,7 @@ export interface TestClusterOptions {
 
 export interface TestCluster extends Cluster {
   /** The servers it was started with. */
-  given: NonNullable<UpOptions["servers"]>;
+  given: NonNullable<LocalClusterOptions["servers"]>;
   /** Folder of the `FAULT_DIR` orders; `fault(point, action)` arms one. */
   fault(point: string, action: string): Promise<void>;
   /** Fault points that are armed and have not fired. */
@@ -63,7 +69,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
   const copied = given.postgres === undefined && !own ? await sharedDatabase(cleanup) : undefined;
   const postgres = given.postgres ?? copied;
   const servers = { ...given, ...(postgres === undefined ? {} : { postgres }) };
-  const cluster = await up({
+  const cluster = await startLocalCluster({
     home,
     httpPort: 0,
     serversDir: sharedCacheDir,
@@ -122,7 +128,7 @@ const pointOwners: Readonly<Record<string, ServiceName>> = {
 };
 
 /** A copied database is migrated already. */
-function programsOf({ programs }: TestClusterOptions, migrated: boolean): NonNullable<UpOptions["programs"]> {
+function programsOf({ programs }: TestClusterOptions, migrated: boolean): NonNullable<LocalClusterOptions["programs"]> {
   const wanted = programs ?? { ...repositoryPrograms, services: servicePrograms() };
   return migrated ? { ...wanted, migrate: null } : wanted;
 }

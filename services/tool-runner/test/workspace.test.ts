@@ -15,7 +15,7 @@ import { lsTool } from "../src/tools/ls.ts";
 import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
-import { openFile } from "../src/workspace/places.ts";
+import { openFile } from "../src/workspace/directory-handles.ts";
 import type { Workspace } from "../src/workspace/workspace.ts";
 import { makeWorkspaceFixture, secret } from "./support/workspace-fixture.ts";
 

@@ -100,7 +100,7 @@ const greeting = "Parley is connected, and you are its owner here. Write /help f
 
 /** Sends a text where a person's id is an address, and otherwise explains the next step. Returns what to tell the person. */
 async function greet(gateway: Gateway, account: Account, contactId: string, title: string): Promise<string> {
-  if (channelNamed(account.channel)?.peopleAreConversations !== true) {
+  if (channelNamed(account.channel)?.contactIdIsConversationId !== true) {
     return `You are the owner. Write to it on ${title} again: now Parley answers.`;
   }
   const address = { ...account, conversation: contactId };

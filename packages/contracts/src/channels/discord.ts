@@ -1,8 +1,8 @@
 // Discord, through a bot: https://discord.com/developers/docs
 import { z } from "zod";
-import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+import { defineChannel, peopleSettings, secretVariable } from "./entry.ts";
 
-export const discordChannel = channelEntry({
+export const discordChannel = defineChannel({
   name: "discord",
   title: "Discord",
   settings: z.strictObject({

@@ -1,10 +1,10 @@
 // E-mail: one address. Mail comes in over LMTP or from an IMAP mailbox; answers go out over SMTP.
 import { z } from "zod";
-import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+import { defineChannel, peopleSettings, secretVariable } from "./entry.ts";
 
 const port = z.number().int().min(1).max(65_535);
 
-export const emailChannel = channelEntry({
+export const emailChannel = defineChannel({
   name: "email",
   title: "E-mail",
   settings: z.strictObject({
@@ -89,7 +89,7 @@ export const emailChannel = channelEntry({
   connection: { setting: "mode", leased: "imap" },
   // SMTP and IMAP over TLS.
   ports: [465, 587, 993],
-  peopleAreConversations: true,
+  contactIdIsConversationId: true,
   exampleAddress: "email:main:ann@example.com",
   setUp: [
     "Create an e-mail address for the agent alone (`address`). With `consent = true` you agree that the agent reads the mail that authenticated, known people send to it, and that the provider of its model receives that text.",

@@ -173,7 +173,7 @@ export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<Peop
   /** The TCP ports of the platform that the gateway connects to; deployments allow them. Omitted: 443. */
   ports?: readonly number[];
   /** The id of a person is also the id of the private conversation with them. Omitted: conversations have ids of their own. */
-  peopleAreConversations?: true;
+  contactIdIsConversationId?: true;
   /** An address on it, for examples. */
   exampleAddress: string;
   /** How an account is created, in order. */
@@ -182,7 +182,7 @@ export interface ChannelEntry<S extends z.ZodType<PeoplePolicy> = z.ZodType<Peop
   permissions: readonly string[];
 }
 
-/** Defines an entry; its settings keep their type. */
-export function channelEntry<S extends z.ZodType<PeoplePolicy>>(entry: ChannelEntry<S>): ChannelEntry<S> {
+/** Defines a channel; its settings keep their type. */
+export function defineChannel<S extends z.ZodType<PeoplePolicy>>(entry: ChannelEntry<S>): ChannelEntry<S> {
   return entry;
 }

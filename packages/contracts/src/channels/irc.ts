@@ -1,8 +1,8 @@
 // IRC: one nick on one server.
 import { z } from "zod";
-import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+import { defineChannel, peopleSettings, secretVariable } from "./entry.ts";
 
-export const ircChannel = channelEntry({
+export const ircChannel = defineChannel({
   name: "irc",
   title: "IRC",
   settings: z.strictObject({

@@ -1,9 +1,9 @@
 // Matrix, through the client-server API of any homeserver. Limits: https://spec.matrix.org/latest/client-server-api/#size-limits and
 // https://element-hq.github.io/synapse/latest/usage/configuration/config_documentation.html#rc_message
 import { z } from "zod";
-import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+import { defineChannel, peopleSettings, secretVariable } from "./entry.ts";
 
-export const matrixChannel = channelEntry({
+export const matrixChannel = defineChannel({
   name: "matrix",
   title: "Matrix",
   settings: z.strictObject({

@@ -1,8 +1,8 @@
 // Signal, through a signal-cli daemon (https://github.com/AsamK/signal-cli): one daemon per number, JSON-RPC and events over HTTP.
 import { z } from "zod";
-import { channelEntry, peopleSettings } from "./entry.ts";
+import { defineChannel, peopleSettings } from "./entry.ts";
 
-export const signalChannel = channelEntry({
+export const signalChannel = defineChannel({
   name: "signal",
   title: "Signal",
   settings: z
@@ -46,7 +46,7 @@ export const signalChannel = channelEntry({
     acknowledgement: "👀",
   },
   connection: "leased",
-  peopleAreConversations: true,
+  contactIdIsConversationId: true,
   exampleAddress: "signal:main:8f6b3c1e-5a0d-4c0a-9d57-0e5f6a7b8c9d",
   setUp: [
     "Install [signal-cli](https://github.com/AsamK/signal-cli) 0.13 or newer, which needs a Java runtime 21 or newer. Use a separate number for the agent, not your own.",

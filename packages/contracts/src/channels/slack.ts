@@ -1,9 +1,9 @@
 // Slack: one app in one workspace, through the Web API and either socket mode or the Events API.
 // Limits: https://docs.slack.dev/apis/web-api/rate-limits and https://docs.slack.dev/reference/methods/chat.postMessage
 import { z } from "zod";
-import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+import { defineChannel, peopleSettings, secretVariable } from "./entry.ts";
 
-export const slackChannel = channelEntry({
+export const slackChannel = defineChannel({
   name: "slack",
   title: "Slack",
   settings: z.strictObject({

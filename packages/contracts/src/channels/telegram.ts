@@ -1,8 +1,8 @@
 // Telegram, through the Bot API. Limits: https://core.telegram.org/bots/faq#broadcasting-to-users
 import { z } from "zod";
-import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+import { defineChannel, peopleSettings, secretVariable } from "./entry.ts";
 
-export const telegramChannel = channelEntry({
+export const telegramChannel = defineChannel({
   name: "telegram",
   title: "Telegram",
   settings: z.strictObject({
@@ -42,7 +42,7 @@ export const telegramChannel = channelEntry({
     acknowledgement: "👀",
   },
   connection: { setting: "mode", leased: "poll" },
-  peopleAreConversations: true,
+  contactIdIsConversationId: true,
   exampleAddress: "telegram:main:4711",
   setUp: [
     "Write `/newbot` to @BotFather in Telegram and choose a name. The answer contains the bot's token: the secret for `token_env`.",

@@ -1,8 +1,8 @@
 // WhatsApp, through Meta's Cloud API for businesses. Limits: https://developers.facebook.com/docs/whatsapp/cloud-api
 import { z } from "zod";
-import { channelEntry, peopleSettings, secretVariable } from "./entry.ts";
+import { defineChannel, peopleSettings, secretVariable } from "./entry.ts";
 
-export const whatsappChannel = channelEntry({
+export const whatsappChannel = defineChannel({
   name: "whatsapp",
   title: "WhatsApp",
   settings: z.strictObject({
@@ -67,7 +67,7 @@ export const whatsappChannel = channelEntry({
     acknowledgement: "👀",
   },
   connection: "called",
-  peopleAreConversations: true,
+  contactIdIsConversationId: true,
   exampleAddress: "whatsapp:main:491700000042",
   setUp: [
     "On developers.facebook.com create an app of the type *Business*, and add the product *WhatsApp* to it. It comes with a test number.",

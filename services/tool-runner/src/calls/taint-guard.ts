@@ -4,7 +4,7 @@ import type { ToolDescriptor } from "@parley/contracts";
 import type { ToolOutput } from "../tool/tool.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
 import type { TaintedFiles } from "../workspace/tainted-files.ts";
-import type { ResolvedPath } from "../workspace/places.ts";
+import type { ResolvedPath } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 export interface GuardedCall {

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { sandboxRoot } from "../workspace/paths.ts";
-import { inDirectory, openDirectory, type ResolvedPath } from "../workspace/places.ts";
+import { inDirectory, openDirectory, type ResolvedPath } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { bubblewrapArguments, sandboxUser, type BubblewrapOptions } from "./bubblewrap.ts";
 import { findControlGroups, type ControlGroups } from "./cgroup.ts";

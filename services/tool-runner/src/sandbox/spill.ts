@@ -1,7 +1,7 @@
 // Stores a long output in a workspace file, up to a limit, so that the model can read it. Removes old files.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { lstat, opendir, unlink } from "node:fs/promises";
-import { inDirectory, openDirectory } from "../workspace/places.ts";
+import { inDirectory, openDirectory } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 const outputFolder = ".parley/output";

@@ -4,7 +4,7 @@ import { open, readlink } from "node:fs/promises";
 import { errorMessage } from "@parley/contracts";
 import type { CapturedFile } from "@parley/contracts";
 import { describeFileError } from "../workspace/errors.ts";
-import { inDirectory, kindOf } from "../workspace/places.ts";
+import { inDirectory, kindOf } from "../workspace/directory-handles.ts";
 import type { ContentSink } from "./content-store.ts";
 import type { Entry } from "./entry.ts";
 

@@ -1,7 +1,7 @@
 // A directory entry of the workspace. Unlike a place, it may be a symbolic link, which is then not followed.
 import type { Stats } from "node:fs";
 import { splitPath } from "../workspace/paths.ts";
-import { openDirectory, statsOf, type Directory } from "../workspace/places.ts";
+import { openDirectory, statsOf, type Directory } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 export interface Entry extends AsyncDisposable {

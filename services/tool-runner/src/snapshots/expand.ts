@@ -4,7 +4,7 @@ import type { CapturedFile } from "@parley/contracts";
 import { minimatch } from "minimatch";
 import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
-import { inDirectory, openDirectory } from "../workspace/places.ts";
+import { inDirectory, openDirectory } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { openEntry } from "./entry.ts";
 import type { Change } from "../text/predict.ts";

@@ -5,7 +5,7 @@ import { constants } from "node:fs";
 import { mkdir, open, rename, rmdir, symlink, unlink, type FileHandle } from "node:fs/promises";
 import type { CapturedFile, RewoundFile } from "@parley/contracts";
 import { describeFileError, errnoOf } from "../workspace/errors.ts";
-import { inDirectory, kindOf, openDirectory, openedDirectory } from "../workspace/places.ts";
+import { inDirectory, kindOf, openDirectory, openedDirectory } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { digest, type ContentStore } from "./content-store.ts";
 import { capture } from "./capture.ts";

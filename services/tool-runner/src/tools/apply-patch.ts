@@ -9,7 +9,7 @@ import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { displayPath, splitPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
-import { inDirectory, openFile } from "../workspace/places.ts";
+import { inDirectory, openFile } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { runOnText } from "../text/text-worker.ts";
 

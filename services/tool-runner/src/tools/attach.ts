@@ -7,7 +7,7 @@ import { formatCall, defineTool, failure, success, type ToolContext, type ToolOu
 import { whileLocked } from "../workspace/locks.ts";
 import { displayPath } from "../workspace/paths.ts";
 import { reserveSpace, replaceFile } from "../workspace/replace.ts";
-import { openFile } from "../workspace/places.ts";
+import { openFile } from "../workspace/directory-handles.ts";
 
 /** Upper bound of every deployment; the store enforces the configured limit. */
 export const maxContentBytes = 64 * 1024 * 1024;

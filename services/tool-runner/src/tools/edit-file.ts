@@ -6,7 +6,7 @@ import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
 import { displayPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
-import { openFile } from "../workspace/places.ts";
+import { openFile } from "../workspace/directory-handles.ts";
 import { decodeText } from "../text/file-kind.ts";
 import { editDocument } from "./document-files.ts";
 

@@ -6,7 +6,7 @@ import { documentsAt, orErrorText, noSuchDocument, type DocumentAccess } from ".
 import { documentNames, type Entry } from "../documents/paths.ts";
 import { defineTool, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { displayPath } from "../workspace/paths.ts";
-import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace/places.ts";
+import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace/directory-handles.ts";
 import { listDocuments } from "./document-files.ts";
 
 const maxEntries = 500;

@@ -8,7 +8,7 @@ import { isDocumentFolder } from "../documents/paths.ts";
 import { untrustedLinesOf } from "../documents/untrusted-lines.ts";
 import { formatCall, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { displayPath } from "../workspace/paths.ts";
-import { openFile } from "../workspace/places.ts";
+import { openFile } from "../workspace/directory-handles.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
 import { binaryKind, viewableKind } from "../text/file-kind.ts";
 import { readPage, type Page } from "./page.ts";

@@ -9,7 +9,7 @@ import type { SearchQuery } from "../search/arguments.ts";
 import type { SearchAnswer, SearchTarget } from "../search/search.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool/tool.ts";
 import { sandboxRoot } from "../workspace/paths.ts";
-import { inDirectory, openDirectory, openFile } from "../workspace/places.ts";
+import { inDirectory, openDirectory, openFile } from "../workspace/directory-handles.ts";
 
 /** A longer search has too large a tree, or a pattern with look-around that backtracks. */
 const searchDeadlineMs = 20_000;

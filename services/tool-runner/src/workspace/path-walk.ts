@@ -14,7 +14,7 @@ import {
   statsOf,
   type Directory,
   type ResolvedPath,
-} from "./places.ts";
+} from "./directory-handles.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 const maxLinks = 40;

@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
 import { WorkspaceError } from "./errors.ts";
 import { displayPath } from "./paths.ts";
-import { inDirectory, kindOf, type ResolvedPath } from "./places.ts";
+import { inDirectory, kindOf, type ResolvedPath } from "./directory-handles.ts";
 import type { Workspace } from "./workspace.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;

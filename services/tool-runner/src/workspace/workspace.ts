@@ -8,7 +8,7 @@ import { WorkspaceError } from "./errors.ts";
 import { compileDenyRules, type IsDenied } from "./denied.ts";
 import { PathWalk } from "./path-walk.ts";
 import { displayPath, splitPath, stateFolderOf } from "./paths.ts";
-import { openedDirectory, type Directory, type ResolvedPath } from "./places.ts";
+import { openedDirectory, type Directory, type ResolvedPath } from "./directory-handles.ts";
 import { WorkspaceQuota, unlimitedQuota, type QuotaRules } from "./quota.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;

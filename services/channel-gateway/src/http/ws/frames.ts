@@ -54,7 +54,10 @@ export type ClientFrame = z.infer<typeof ClientFrame>;
 
 /** All frames to a client except session events. */
 export type ServerFrame =
-  /** `session` is null while the session does not exist; a second frame follows when it is created. */
+  /**
+   * `key`: what the client subscribed to, the id or key of a session. `session`: the id of the session that it refers to; null while the
+   * session does not exist. A further frame follows when it is created, and when the key refers to another session.
+   */
   | { type: "subscribed"; session: string | null; key: string; after: number }
   | { type: "accepted"; id: string; messageId: string; sessionId: string; duplicate: boolean }
   /** The message was a command and has been executed. */

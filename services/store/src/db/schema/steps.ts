@@ -40,8 +40,8 @@ export const steps = parley.table(
     finishedAt: time("finished_at"),
     /** Millionths of a US dollar; null: unknown price. */
     costMicros: bigInteger("cost_micros"),
-    /** The hash of each claim of the call, the newest last: a runner proves with its claim that it may act for the call. */
-    claimHashes: text("claim_hashes").array(),
+    /** SHA-256 of the secret of each claim of the call, the newest last: a runner proves with the secret that it may act for the call. */
+    claimSecretHashes: text("claim_hashes").array(),
     /** Set when the hooks on the result have run. */
     hookOutcome: json<HookOutcome>("hook_outcome"),
     durationMs: integer("duration_ms"),

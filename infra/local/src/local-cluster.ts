@@ -29,7 +29,7 @@ import type { ReplicaHandle, ReplicaOptions } from "./supervisor/replica.ts";
 import { killOrphanedReplicas, RunningCluster } from "./supervisor/running-cluster.ts";
 import { chosenWorkspace, workspaceFolders } from "./workspace.ts";
 
-export interface UpOptions {
+export interface LocalClusterOptions {
   /** The data folder; created if missing. One cluster at a time uses it. */
   readonly home: string;
   /** The port of the first gateway; 0 (the default): any free port. */
@@ -96,7 +96,7 @@ export interface Cluster extends AsyncDisposable {
 }
 
 /** Starts the cluster and resolves when every replica is ready. */
-export async function up(options: UpOptions): Promise<Cluster> {
+export async function startLocalCluster(options: LocalClusterOptions): Promise<Cluster> {
   const { print = () => {} } = options;
   let home: Home;
   let running: RunningCluster;
@@ -114,7 +114,7 @@ export async function up(options: UpOptions): Promise<Cluster> {
   }
 }
 
-async function bringUp(options: UpOptions, home: Home, running: RunningCluster): Promise<Cluster> {
+async function bringUp(options: LocalClusterOptions, home: Home, running: RunningCluster): Promise<Cluster> {
   const { print = () => {}, programs = repositoryPrograms, serversDir = home.servers, servers: given = {} } = options;
   const signal = options.signal ?? new AbortController().signal;
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;

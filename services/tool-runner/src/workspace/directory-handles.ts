@@ -1,4 +1,4 @@
-// Places in the workspace: open directories, and the files and directories that are opened in them. Nothing here follows a link.
+// Open directories of the workspace, and the files and directories that are opened in them. Nothing here follows a link.
 //
 // Node has no openat(2). On Linux `/proc/self/fd/<fd>/<name>` is equivalent: `name` in exactly the open directory.
 // Elsewhere names are used, so a directory that is swapped between two parts of a path is not noticed.
@@ -44,13 +44,13 @@ export function openedDirectory(handle: FileHandle, path: string): Directory {
   return { handle, path, [Symbol.asyncDispose]: () => handle.close() };
 }
 
-/** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */
-export async function openFile(place: ResolvedPath): Promise<OpenFile> {
-  requireFile(place, place.stats);
-  const handle = await openLast(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+/** Opens the file at a resolved path for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */
+export async function openFile(target: ResolvedPath): Promise<OpenFile> {
+  requireFile(target, target.stats);
+  const handle = await openLast(target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const stats = await handle.stat();
-    requireFile(place, stats);
+    requireFile(target, stats);
     return { handle, stats, [Symbol.asyncDispose]: () => handle.close() };
   } catch (error) {
     await handle.close();
@@ -58,14 +58,14 @@ export async function openFile(place: ResolvedPath): Promise<OpenFile> {
   }
 }
 
-/** Opens the directory at a place. Throws WorkspaceError when it is not a directory. */
-export async function openDirectory(place: ResolvedPath): Promise<Directory> {
-  if (place.stats === null) throw notFoundError(place.relative);
-  if (!place.stats.isDirectory()) {
-    throw new WorkspaceError("not_a_directory", `"${displayPath(place.relative)}" is not a directory.`);
+/** Opens the directory at a resolved path. Throws WorkspaceError when it is not a directory. */
+export async function openDirectory(target: ResolvedPath): Promise<Directory> {
+  if (target.stats === null) throw notFoundError(target.relative);
+  if (!target.stats.isDirectory()) {
+    throw new WorkspaceError("not_a_directory", `"${displayPath(target.relative)}" is not a directory.`);
   }
-  const handle = await openLast(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  return openedDirectory(handle, join(place.directory.path, place.name));
+  const handle = await openLast(target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  return openedDirectory(handle, join(target.directory.path, target.name));
 }
 
 export function notFoundError(relative: string): WorkspaceError {
@@ -73,9 +73,9 @@ export function notFoundError(relative: string): WorkspaceError {
 }
 
 /** Throws unless it is a regular file. */
-function requireFile(place: ResolvedPath, stats: Stats | null): void {
-  const name = displayPath(place.relative);
-  if (stats === null) throw notFoundError(place.relative);
+function requireFile(target: ResolvedPath, stats: Stats | null): void {
+  const name = displayPath(target.relative);
+  if (stats === null) throw notFoundError(target.relative);
   if (stats.isDirectory()) throw new WorkspaceError("is_a_directory", `"${name}" is a directory; list it with ls.`);
   if (!stats.isFile()) throw new WorkspaceError("not_a_file", `"${name}" is ${kindOf(stats)}, not a file.`);
 }
@@ -89,12 +89,12 @@ export function kindOf(stats: Stats): string {
   return "a device";
 }
 
-async function openLast(place: ResolvedPath, flags: number): Promise<FileHandle> {
+async function openLast(target: ResolvedPath, flags: number): Promise<FileHandle> {
   try {
-    return await open(inDirectory(place.directory, place.name), flags);
+    return await open(inDirectory(target.directory, target.name), flags);
   } catch (error) {
     const code = errnoOf(error);
-    if (code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT") throw changedError(place.relative);
+    if (code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT") throw changedError(target.relative);
     throw error;
   }
 }

@@ -12,12 +12,12 @@ import { readStateFile, readRunningState, sha256 } from "../src/home.ts";
 import { ask } from "../src/main/ask.ts";
 import { isAlive, nameOf, waitGone } from "../src/processes.ts";
 import { sharedCacheDir } from "../src/servers/locate.ts";
-import { up, type UpOptions } from "../src/up.ts";
+import { startLocalCluster, type LocalClusterOptions } from "../src/local-cluster.ts";
 import { failingMigration, fakePrograms } from "./fake-programs/programs.ts";
 import { folder } from "./support/folder.ts";
 import { redis as redisSays } from "./support/wire.ts";
 
-const base = { serversDir: sharedCacheDir, programs: fakePrograms } satisfies Partial<UpOptions>;
+const base = { serversDir: sharedCacheDir, programs: fakePrograms } satisfies Partial<LocalClusterOptions>;
 const never = new AbortController().signal;
 
 /** The fakes do not connect to these servers, so none has to run. */
@@ -33,7 +33,7 @@ const given = {
 test("starts with private servers, answers, and stops in order", async () => {
   using home = folder();
   const lines: string[] = [];
-  const cluster = await up({
+  const cluster = await startLocalCluster({
     ...base,
     home: home.path,
     replicas: { "channel-gateway": 2 },
@@ -74,7 +74,7 @@ test("starts with private servers, answers, and stops in order", async () => {
 
 test("restarts a killed replica on its port, and drains a replica before a requested restart", async () => {
   using home = folder();
-  await using cluster = await up({ ...base, home: home.path, servers: given });
+  await using cluster = await startLocalCluster({ ...base, home: home.path, servers: given });
   const before = cluster.replicas().find(({ service }) => service === "channel-gateway");
   await cluster.kill("channel-gateway", 1, "SIGKILL");
   await cluster.whenReady("channel-gateway", 1);
@@ -94,7 +94,7 @@ test("restarts a killed replica on its port, and drains a replica before a reque
 test("restarts a killed server at the same address", async () => {
   using home = folder();
   const { postgres, nats } = given;
-  await using cluster = await up({ ...base, home: home.path, servers: { postgres, nats } });
+  await using cluster = await startLocalCluster({ ...base, home: home.path, servers: { postgres, nats } });
   assert.match(await redisSays(cluster.redisAdminUrl, "SET kept 7"), /\+OK/);
   await cluster.servers.redis?.restart("SIGTERM");
   assert.match(await redisSays(cluster.redisAdminUrl, "GET kept"), /\$1\r\n7/);
@@ -104,7 +104,12 @@ test("uses external servers and reports the consequences", async () => {
   using home = folder();
   const said: string[] = [];
   const environment = { DATABASE_URL: given.postgres.ownerUrl, REDIS_URL: "redis://h:1", NATS_URL: "nats://u:p@h:2" };
-  await using cluster = await up({ ...base, home: home.path, environment, print: (line) => said.push(line) });
+  await using cluster = await startLocalCluster({
+    ...base,
+    home: home.path,
+    environment,
+    print: (line) => said.push(line),
+  });
   assert.deepEqual(
     [cluster.databaseUrl, cluster.redisUrl, cluster.natsUrls.store],
     [given.postgres.ownerUrl, "redis://h:1", "nats://u:p@h:2"],
@@ -115,8 +120,8 @@ test("uses external servers and reports the consequences", async () => {
 
 test("names the holder when a second cluster starts on the same home", async () => {
   using home = folder();
-  await using _first = await up({ ...base, home: home.path, servers: given });
-  await assert.rejects(up({ ...base, home: home.path, servers: given }), {
+  await using _first = await startLocalCluster({ ...base, home: home.path, servers: given });
+  await assert.rejects(startLocalCluster({ ...base, home: home.path, servers: given }), {
     code: "home_busy",
     message: new RegExp(`in use by another Parley \\(pid ${process.pid}, since 20.*, at http://127.0.0.1:\\d+\\)`),
   });
@@ -136,20 +141,25 @@ test("takes over the home of a killed supervisor and ends its leftover processes
   dead.kill("SIGKILL");
   await once(dead, "exit");
 
-  await using cluster = await up({ ...base, home: home.path });
+  await using cluster = await startLocalCluster({ ...base, home: home.path });
   assert.equal(cluster.replicas().length, 4);
   for (const orphan of orphans) assert.ok(await waitGone(orphan, 5_000), `pid ${orphan.pid}`);
 });
 
 test("fails with the service's output when the configuration is wrong, and stops everything", async () => {
   using home = folder();
-  const failed = up({ ...base, home: home.path, servers: given, env: { "agent-core": { FAKE_SERVICE: "config" } } });
+  const failed = startLocalCluster({
+    ...base,
+    home: home.path,
+    servers: given,
+    env: { "agent-core": { FAKE_SERVICE: "config" } },
+  });
   await assert.rejects(failed, {
     code: "service_failed",
     message: /agent-core-1 has an invalid configuration[\s\S]*PARLEY_COLOUR: must be green/,
   });
   assert.equal(readStateFile(home.path), null);
-  await using again = await up({ ...base, home: home.path, servers: given });
+  await using again = await startLocalCluster({ ...base, home: home.path, servers: given });
   assert.equal(
     again.replicas().every(({ ready }) => ready),
     true,
@@ -158,7 +168,12 @@ test("fails with the service's output when the configuration is wrong, and stops
 
 test("fails after three attempts when a service cannot start", async () => {
   using home = folder();
-  const failed = up({ ...base, home: home.path, servers: given, env: { store: { FAKE_SERVICE: "crash" } } });
+  const failed = startLocalCluster({
+    ...base,
+    home: home.path,
+    servers: given,
+    env: { store: { FAKE_SERVICE: "crash" } },
+  });
   await assert.rejects(failed, {
     code: "service_failed",
     message: /store-1 exited 3 times \(exit code 1\)[\s\S]*no luck today/,
@@ -167,7 +182,7 @@ test("fails after three attempts when a service cannot start", async () => {
 
 test("fails with the migration's output when the migration fails", async () => {
   using home = folder();
-  const failed = up({ ...base, home: home.path, servers: given, programs: failingMigration });
+  const failed = startLocalCluster({ ...base, home: home.path, servers: given, programs: failingMigration });
   await assert.rejects(failed, { code: "service_failed", message: /migration 0007 does not apply/ });
 });
 
@@ -175,7 +190,7 @@ test("leaves nothing behind when the start is aborted", async () => {
   using home = folder();
   const asked = new AbortController();
   const pids: number[] = [];
-  const starting = up({
+  const starting = startLocalCluster({
     ...base,
     home: home.path,
     servers: given,
@@ -200,7 +215,7 @@ test("names a taken port and the process that listens on it", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   const { port } = taken.address() as AddressInfo;
-  await assert.rejects(up({ ...base, home: home.path, servers: given, httpPort: port }), {
+  await assert.rejects(startLocalCluster({ ...base, home: home.path, servers: given, httpPort: port }), {
     code: "port_taken",
     message:
       process.platform === "linux"
