@@ -192,13 +192,25 @@ test("runs every container without capabilities, on a read-only system, as a use
 });
 
 test("limits the memory, processors, processes and log of every container", () => {
+  const kept = new Set<number>();
   for (const [name, service] of all) {
     assert.match(service.mem_limit ?? "", /^\d+[mg]$/, name);
     assert.ok(Number(service.cpus) > 0, name);
     assert.ok((service.pids_limit ?? 0) > 0, name);
     assert.equal(service.logging?.driver, "json-file", name);
-    assert.ok(service.logging.options["max-size"] && service.logging.options["max-file"], name);
+    const { "max-size": size = "", "max-file": files } = service.logging.options;
+    assert.match(size, /^\d+m$/, name);
+    kept.add(Number.parseInt(size) * Number(files));
   }
+  assert.deepEqual([...kept], [Number(/Each container keeps (\d+) MB of log/.exec(read("docs/deploy.md"))?.[1])]);
+});
+
+test("keeps a queue in a Redis that is full or restarts", () => {
+  const lines = read("infra/redis/redis.conf").split("\n");
+  assert.deepEqual(
+    ["appendonly yes", "maxmemory-policy noeviction"].filter((line) => !lines.includes(line)),
+    [],
+  );
 });
 
 describe("secrets", () => {

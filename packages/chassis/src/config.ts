@@ -11,6 +11,7 @@ import { omitUndefined } from "@parley/kit";
 import { z } from "zod";
 
 import { ConfigError } from "./errors.ts";
+import { requireSecret } from "./secrets-folder.ts";
 import { loadSettings } from "./settings.ts";
 
 export type Environment = Record<string, string | undefined>;
@@ -102,6 +103,7 @@ const BaseEnv = z.object({
 
 /** Throws ConfigError. */
 export function readBaseConfig(env: Environment, service: ServiceName): BaseConfig {
+  requireSecret(env, "PARLEY_NATS_URL");
   const base = parseEnvironment(BaseEnv, env);
   return {
     service,

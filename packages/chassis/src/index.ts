@@ -16,7 +16,7 @@ export {
   type RunningService,
   type StartContext,
 } from "./service.ts";
-export { withSecretsFolder } from "./secrets-folder.ts";
+export { requireSecret, withSecretsFolder } from "./secrets-folder.ts";
 export { currentValue, SecretFiles, type Secret } from "./secret-files.ts";
 export { Startup } from "./startup.ts";
 export { capturesContent, genAi, genAiOperation, parleyAttribute } from "./tracing.ts";

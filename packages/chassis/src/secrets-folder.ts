@@ -30,6 +30,13 @@ export function withSecretsFolder(env: Environment): Environment {
   return all;
 }
 
+/** Throws ConfigError when secrets are files but nothing has this name. Its default is for servers on this machine, as without the folder. */
+export function requireSecret(env: Environment, name: string): void {
+  const folder = env["PARLEY_SECRETS_DIR"] || undefined;
+  if (folder === undefined || env[name]) return;
+  throw new ConfigError(`environment: ${name} is missing: add a file of this name to ${folder} (PARLEY_SECRETS_DIR)`);
+}
+
 function filesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

@@ -6,6 +6,7 @@ import { after, describe, test } from "node:test";
 
 import { Cleanup, temporaryFolder } from "@parley/testing";
 
+import { readBaseConfig } from "../src/config.ts";
 import { withSecretsFolder } from "../src/secrets-folder.ts";
 
 const cleanup = new Cleanup();
@@ -22,6 +23,15 @@ describe("the folder PARLEY_SECRETS_DIR", () => {
     const folder = await folderWith({ DATABASE_URL: "postgres://from-file\n", PARLEY_NATS_URL: "nats://from-file" });
     const env = withSecretsFolder({ PARLEY_SECRETS_DIR: folder, PARLEY_NATS_URL: "nats://variable", DATABASE_URL: "" });
     assert.deepEqual([env["DATABASE_URL"], env["PARLEY_NATS_URL"]], ["postgres://from-file", "nats://variable"]);
+  });
+
+  test("must contain the address of NATS when no variable has it", async () => {
+    const folder = await folderWith({});
+    assert.throws(() => readBaseConfig(withSecretsFolder({ PARLEY_SECRETS_DIR: folder }), "agent-core"), {
+      name: "ConfigError",
+      message: `environment: PARLEY_NATS_URL is missing: add a file of this name to ${folder} (PARLEY_SECRETS_DIR)`,
+    });
+    assert.equal(readBaseConfig({}, "agent-core").natsUrl, "nats://127.0.0.1:4222");
   });
 
   test("is read like a Kubernetes volume, whose files are links to a hidden folder", async () => {

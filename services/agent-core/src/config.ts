@@ -2,6 +2,7 @@
 import {
   ConfigError,
   parseEnvironment,
+  requireSecret,
   SecretFiles,
   type BaseConfig,
   type Environment,
@@ -105,6 +106,7 @@ const AgentEnv = z.object({
 });
 
 export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
+  requireSecret(env, "REDIS_URL");
   const agent = parseEnvironment(AgentEnv, env);
   const secrets = new SecretFiles();
   const access = accessIn(agent, env, base.settings.llm, secrets);
