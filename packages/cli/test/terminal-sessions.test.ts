@@ -1,4 +1,4 @@
-// The terminal chat and its sessions on a real pseudo-terminal: how a chat begins and ends, voice, questions of MCP servers, and what
+// The terminal chat and its sessions on a real pseudo-terminal: how a chat begins and ends, rewinds, voice, questions of MCP servers, and what
 // another chat says; and how a channel is added. One cluster for the whole file.
 
 import assert from "node:assert/strict";
