@@ -192,6 +192,18 @@ test("permits only the rights of its call when a grant is stolen", async () => {
   assert.equal(saved.document.turnId, victim.turnId);
 });
 
+test("permits a pure call before its step is stored, and no other call, nor any after the turn's next step", async () => {
+  const list = (grant: string) => thief.request(store.callDocumentList, { grant, since: 0, limit: 100 });
+  const conflict = (error: unknown) => WireError.is(error, "CONFLICT");
+  const next = { documents: "read", n: victim.n + 1 } as const;
+  assert.ok((await list(victim.sign({ ...next, class: "pure" }))).documents.length > 0);
+  await assert.rejects(list(victim.sign({ ...next, class: "idempotent" })), conflict);
+  await assert.rejects(list(victim.sign({ ...next, class: "once" })), conflict);
+  const earlier = victim.sign({ documents: "read", n: victim.n - 1, class: "pure" });
+  await assert.rejects(list(earlier), conflict, "a step that is no call");
+  await assert.rejects(list(victim.sign({ ...next, turnId: newId(), class: "pure" })), conflict, "no running turn");
+});
+
 test("returns no content by its hash when the call's session does not refer to it", async () => {
   const { grant } = victim;
   const notFound = (error: unknown) => WireError.is(error, "NOT_FOUND");

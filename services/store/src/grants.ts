@@ -66,12 +66,18 @@ export function requireDocuments(grant: Grant, right: "read" | "write"): void {
     throw forbidden("documents can be changed only in the owner's conversations");
 }
 
-/** Throws CONFLICT when the call has ended: its grant is no longer usable. */
-export async function requireOpenCall(client: PoolClient, { turnId, n }: Grant): Promise<void> {
+/** Throws CONFLICT when the call has ended: its grant is no longer usable. A pure call may begin while its step is being committed. */
+export async function requireOpenCall(
+  client: PoolClient,
+  { turnId, n, class: toolClass }: Pick<Grant, "turnId" | "n" | "class">,
+): Promise<void> {
   const { rowCount } = await client.query({
     name: "call-open",
-    text: "SELECT FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL",
-    values: [turnId, n],
+    text: `SELECT FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL
+           UNION ALL
+           SELECT FROM parley.turns WHERE $3 AND id = $1 AND state = 'running'
+             AND NOT EXISTS (SELECT FROM parley.steps WHERE turn_id = $1 AND n >= $2)`,
+    values: [turnId, n, toolClass === "pure"],
   });
   if (rowCount === 0) throw new WireError("CONFLICT", `the call ${n} of turn ${turnId} has ended`);
 }

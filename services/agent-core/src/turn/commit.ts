@@ -8,6 +8,7 @@ import {
   type Outgoing,
   type Part,
   type SessionState,
+  type ToolStep,
   type ViewRecord,
 } from "@parley/contracts";
 import { appliesToOutput, redactedText } from "../hooks/matcher.ts";
@@ -16,6 +17,7 @@ import { resolvePolicy } from "../policy/turn-policy.ts";
 import { closedParts, committedEvents, toolIntent, toolStep } from "../session/log-records.ts";
 import { appendMessages, applyRecord } from "../session/view.ts";
 import { textExpiryMs } from "../tools/message.ts";
+import { dropAhead, type AheadCalls } from "./ahead-calls.ts";
 import type { TurnDeps } from "./dependencies.ts";
 import type { TimedReply } from "./model-step.ts";
 import { endWithAnswer, endWithMessages, endWithReport, type Decision } from "./next-action.ts";
@@ -66,23 +68,27 @@ export async function appendToLog(
   follow(turn, deps, events);
 }
 
-/** Commits a model's whole reply; undefined while the turn continues. */
+/** Commits a model's whole reply; undefined while the turn continues. `startCalls` receives the calls that it requests, before they are stored. */
 export async function commitReply(
   turn: WritableTurn,
   deps: TurnDeps,
   reply: TimedReply,
   decision: Decision,
+  startCalls: (steps: readonly ToolStep[]) => Promise<AheadCalls>,
 ): Promise<{ queued: boolean } | undefined> {
   const { claimed, nextStep: n, results } = turn;
   const { models, budgets, prefixes } = deps.model;
   const finish = decision.next === "finish" ? finishOf(turn, decision.finish) : null;
   const parts = closedParts(decision.parts, reply.rawStopReason, new Date().toISOString(), reply.stopSequence);
   const calls = decision.next === "tools" ? decision.calls.map((call) => toolIntent(call, turn.toolbox)) : [];
+  const steps = calls.map((call, index) => toolStep(claimed.turnId, n + 1 + index, call));
   const note = decision.next === "again" ? decision.note : [];
   const costMicros = models.costOf(turn.model, reply.usage, Date.now());
   const usage = reply.usage ?? noUsage;
   if (turn.newPrefix) await prefixes.keep(turn.prefix);
   const tainted = isTurnTainted(deps, turn);
+  const ahead = steps.some((step) => step.class === "pure") ? startCalls(steps) : turn.ahead;
+  const { session } = turn;
   const committed = await deps.leaderStore.request(store.stepCommit, {
     turnId: claimed.turnId,
     n,
@@ -119,9 +125,11 @@ export async function commitReply(
   resultsWritten(turn);
   turn.nextStep = n + 1 + calls.length;
   turn.usage.committed(committed, calls.length);
-  turn.open = calls.map((call, index) => toolStep(claimed.turnId, n + 1 + index, call));
+  turn.open = steps;
   turn.cancelRequested = committed.cancelRequested;
   override(turn, deps, committed.overrides);
+  // They were authorized under the session's rules as of before.
+  turn.ahead = turn.session === session ? ahead : dropAhead(ahead);
   turn.inputWaits = committed.steerable;
   return finish === null ? undefined : { queued: committed.queued };
 }

@@ -97,7 +97,7 @@ export async function dispatchToRunner(deps: ToolCallDeps, call: RemoteCall, sig
   const { step } = call;
   let giveUpAt = performance.now() + noRunnerMs;
   for (;;) {
-    const outcome = await askRunner(deps, call, signal);
+    const outcome = await requestRunner(deps, call, signal);
     if (outcome.status === "answered") return outcome.answer;
     signal.throwIfAborted();
     // A runner was alive: allow the same time for another one.
@@ -123,7 +123,7 @@ type Outcome =
   | { status: "silent" | "refused"; reason: string; wasAlive: boolean };
 
 /** Sends one request and follows heartbeats until the reply, the settlement or silence. */
-async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<Outcome> {
+export async function requestRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<Outcome> {
   const { bus, leaderStore } = deps;
   const { epoch } = leaderStore;
   const { step, timeoutMs } = call;

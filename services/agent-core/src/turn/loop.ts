@@ -18,6 +18,7 @@ import { ModelError, type ModelReply } from "../model/provider.ts";
 import { addressesGivenIn } from "../policy/web-access.ts";
 import { traceTurn } from "../telemetry/telemetry.ts";
 import { transcribe } from "../voice/transcribe.ts";
+import { noneAhead, startAhead } from "./ahead-calls.ts";
 import { applyRequirements } from "./answer-requirements.ts";
 import { appendToLog, commitReply, park, recordRound, settleForNextLeader } from "./commit.ts";
 import { compactIfNeeded } from "./compact.ts";
@@ -115,7 +116,9 @@ async function runSteps(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals
     const reply = await askModel(turn, deps, stop);
     const decision = await decide(turn, deps, reply, stop);
     faultPoint("agent.before_commit");
-    const end = await commitReply(turn, deps, reply, decision);
+    const end = await commitReply(turn, deps, reply, decision, (steps) =>
+      startAhead(deps, roundContext(turn, deps, signals), steps, stop),
+    );
     faultPoint("agent.after_commit");
     if (end !== undefined) {
       if (decision.next === "finish") await reportEnd(turn, deps, decision.finish);
@@ -133,7 +136,8 @@ async function settleToolCalls(turn: WritableTurn, deps: TurnDeps, signals: Turn
   const notes: string[] = [];
   if (turn.open.length > 0) {
     faultPoint("agent.before_tools");
-    const round = await runToolRound(deps, roundContext(turn, deps, signals), turn.open, signals.stop);
+    const context = { ...roundContext(turn, deps, signals), ahead: await turn.ahead };
+    const round = await runToolRound(deps, context, turn.open, signals.stop);
     recordRound(turn, round);
     if (round.failure !== null) throw round.failure.error;
     faultPoint("agent.after_tools");
@@ -168,6 +172,7 @@ function roundContext(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals):
     toolbox,
     hookContext: hookContextOf(turn),
     taint: taintShown(deps, turn),
+    ahead: noneAhead,
     ownerAddresses: () => addressesGivenIn([...turn.view.messages, ...pendingMessages(turn)]),
     publish: publishEvent,
     slot: signals.slot,

@@ -26,6 +26,7 @@ import { messagesOf } from "../session/log-records.ts";
 import type { Prefix } from "../session/prefix.ts";
 import type { SessionView } from "../session/view.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
+import { noneAhead, type AheadCalls } from "./ahead-calls.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 
 /** The state of a running turn in this leader. Only `loop.ts` and `commit.ts` assign to its fields. */
@@ -47,6 +48,8 @@ export interface WritableTurn {
   newPrefix: boolean;
   /** Calls whose results no message contains yet. */
   open: readonly ToolStep[];
+  /** Those of them that were started before their step was committed. */
+  ahead: Promise<AheadCalls>;
   /** Results that no message contains yet, in call order; they form the next message. */
   results: readonly ToolResult[];
   /** Results that the store does not have yet. */
@@ -83,6 +86,7 @@ export function beginTurn(deps: TurnDeps, start: TurnStart): WritableTurn {
     policy,
     model: modelOf(deps, claimed, policy),
     open: claimed.openSteps,
+    ahead: Promise.resolve(noneAhead),
     results: [],
     unsettled: [],
     released: new Set(),

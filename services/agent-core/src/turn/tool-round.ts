@@ -11,11 +11,12 @@ import type { InlineSettlement, ToolResult, ToolStep } from "@parley/contracts";
 import { millisecondsSince, type Permit } from "@parley/kit";
 import type { LocalTool } from "../tools/local-tool.ts";
 import { roleOf, workspaceOf } from "../policy/workspace-access.ts";
+import type { AheadCall, AheadCalls } from "./ahead-calls.ts";
 import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } from "./authorize-call.ts";
 import { deniedPaths } from "./turn-permissions.ts";
 import { endCall, endOfStored, previewChars, runPostToolHooks, type CallEnd } from "./call-end.ts";
 import { callGroups } from "../tools/call-groups.ts";
-import { dispatchToRunner, settle, unsettledBytesFor } from "./dispatch-call.ts";
+import { dispatchToRunner, settle, unsettledBytesFor, type RemoteCall } from "./dispatch-call.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import type { SamplingCall } from "../sampling/service.ts";
 import type { TurnDeps } from "./dependencies.ts";
@@ -31,6 +32,8 @@ export interface RoundContext extends AuthorizationContext {
   samplingCall(n: number, tool: string): SamplingCall;
   /** The turn's slot; released while a call on a tool-runner waits for a person. */
   slot: Pick<Permit, "release" | "acquire">;
+  /** Calls of the round that were started before. */
+  ahead: AheadCalls;
   /** Whether input that may join the turn is waiting: calls that were not launched yet are skipped for it. */
   steered(): boolean;
 }
@@ -91,28 +94,43 @@ async function runGroups(
   round: Round,
   signal: AbortSignal,
 ): Promise<void> {
-  const calls = steps.map((step) => ({ step, tool: context.toolbox.find(step.tool)?.descriptor }));
-  const room = { maxResultBytes: maxResultBytesFor(steps.length), unsettledBytes: unsettledBytesFor(steps.length) };
-  const groups = callGroups(calls, context.policy.execution, deps.settings.tools.max_parallel);
+  const groups = groupsOf(deps, context, steps);
+  const room = roomFor(steps.length);
   for (const [index, group] of groups.entries()) {
     signal.throwIfAborted();
-    const fresh = group.some(({ step }) => step.result === null && step.state === "intended");
+    const fresh = group.some((step) => step.result === null && step.state === "intended");
     if (index > 0 && fresh && context.steered()) {
       round.skipped = true;
       return;
     }
     const callsFollow = index < groups.length - 1;
     const ends = await Promise.allSettled(
-      group.map(({ step }) => endOf(deps, context, { step, round, callsFollow, ...room }, signal)),
+      group.map((step) => endOf(deps, context, { step, round, callsFollow, ...room }, signal)),
     );
     await context.slot.acquire(signal);
     for (const [at, each] of ends.entries()) {
       if (each.status === "rejected") throw each.reason;
-      take(round, group[at]?.step, each.value);
+      take(round, group[at], each.value);
     }
     // Later calls may depend on results that are still missing.
     if (round.waitingFor.length > 0 || round.stop !== null) return;
   }
+}
+
+/** The calls of a step in the groups that are launched together. */
+export function groupsOf(
+  { settings }: Pick<RoundDeps, "settings">,
+  { toolbox, policy }: Pick<RoundContext, "toolbox" | "policy">,
+  steps: readonly ToolStep[],
+): ToolStep[][] {
+  const calls = steps.map((step) => ({ step, tool: toolbox.find(step.tool)?.descriptor }));
+  const groups = callGroups(calls, policy.execution, settings.tools.max_parallel);
+  return groups.map((group) => group.map(({ step }) => step));
+}
+
+/** How large the result of each of `count` calls may be. */
+export function roomFor(count: number): Pick<RemoteCall, "maxResultBytes" | "unsettledBytes"> {
+  return { maxResultBytes: maxResultBytesFor(count), unsettledBytes: unsettledBytesFor(count) };
 }
 
 function take(round: Round, step: ToolStep | undefined, end: CallEnd): void {
@@ -167,8 +185,9 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
   if (tool.local !== undefined && step.state === "running" && step.runner === "agent-core") {
     return resumeCall(deps, context, launch, tool.local, signal);
   }
-  const startedAt = performance.now();
-  const permitted = await authorizeToolCall(deps, context, step, tool, signal);
+  const ahead = context.ahead.get(step.n);
+  const startedAt = ahead?.startedAt ?? performance.now();
+  const permitted = ahead?.authorization ?? (await authorizeToolCall(deps, context, step, tool, signal));
   switch (permitted.verdict) {
     case "stop":
       return { end: "stop", text: permitted.text };
@@ -189,7 +208,7 @@ async function endOf(deps: RoundDeps, context: RoundContext, launch: Launch, sig
       const preview = permitted.input.slice(0, previewChars);
       context.publish({ type: "tool.started", turnId, callId, tool: step.tool, input: preview });
       faultPoint("agent.before_tool");
-      const ran = await run(deps, context, { ...launch, tool, input: permitted.input }, signal);
+      const ran = await run(deps, context, { ...launch, tool, input: permitted.input, ahead }, signal);
       if ("until" in ran) return { end: "waiting", until: ran.until };
       const durationMs = performance.now() - startedAt;
       const { input, notes } = permitted;
@@ -232,53 +251,53 @@ async function resumeCall(
 async function run(
   deps: RoundDeps,
   context: RoundContext,
-  call: Launch & { tool: TurnTool; input: string },
+  call: Launch & { tool: TurnTool; input: string; ahead: AheadCall | undefined },
   signal: AbortSignal,
 ): Promise<Ran> {
   const { step, tool, input } = call;
-  const { turn } = context;
   const { local, descriptor } = tool;
-  if (local === undefined) {
-    const { result, unsettled } = await deps.tools.sampling.during(
-      context.samplingCall(step.n, descriptor.name),
-      signal,
-      () =>
-        dispatchToRunner(
-          deps,
-          {
-            sessionId: turn.sessionId,
-            rootTurnId: turn.root.turnId,
-            audience: audienceOf(turn, context.taint),
-            role: roleOf(turn.root.trust),
-            workspace: workspaceOf(turn, deps.settings.workspace, context.policy.folder),
-            tainted: isTainted(turn, context.taint),
-            documents: documentRights(descriptor, audienceOf(turn, context.taint)),
-            minIsolation: context.policy.minIsolation,
-            callsFollow: call.callsFollow,
-            denyPaths: deniedPaths(deps.settings, context, tool),
-            // Tool-runners know tools by their own names only.
-            step: { ...step, tool: descriptor.name },
-            input,
-            timeoutMs: descriptor.timeoutMs,
-            asksMs: descriptor.asksMs ?? 0,
-            asks: () => context.slot.release(),
-            progress: (progress) =>
-              context.publish({
-                type: "tool.progress",
-                turnId: turn.turnId,
-                callId: step.callId,
-                tool: step.tool,
-                progress,
-              }),
-            maxResultBytes: call.maxResultBytes,
-            maxResultCharacters: deps.settings.tools.max_result_chars,
-            unsettledBytes: call.unsettledBytes,
-          },
-          signal,
-        ),
-    );
-    if (unsettled !== null) call.round.unsettled.push({ n: step.n, state: unsettled, result });
-    return { result, sleeps: false };
+  if (local !== undefined) {
+    return runLocal(deps, context, step, () => local.run(input, localContext(deps, context, step)));
   }
-  return runLocal(deps, context, step, () => local.run(input, localContext(deps, context, step)));
+  const dispatch = () => dispatchToRunner(deps, remoteCall(deps, context, call), signal);
+  const { result, unsettled } =
+    (await call.ahead?.result) ??
+    (await deps.tools.sampling.during(context.samplingCall(step.n, descriptor.name), signal, dispatch));
+  if (unsettled !== null) call.round.unsettled.push({ n: step.n, state: unsettled, result });
+  return { result, sleeps: false };
+}
+
+/** The request of a call to a tool-runner. */
+export function remoteCall(
+  { settings }: Pick<RoundDeps, "settings">,
+  context: RoundContext,
+  call: Omit<Launch, "round"> & { tool: TurnTool; input: string },
+): RemoteCall {
+  const { turn } = context;
+  const { step, tool, input } = call;
+  const { descriptor } = tool;
+  const audience = audienceOf(turn, context.taint);
+  return {
+    sessionId: turn.sessionId,
+    rootTurnId: turn.root.turnId,
+    audience,
+    role: roleOf(turn.root.trust),
+    workspace: workspaceOf(turn, settings.workspace, context.policy.folder),
+    tainted: isTainted(turn, context.taint),
+    documents: documentRights(descriptor, audience),
+    minIsolation: context.policy.minIsolation,
+    callsFollow: call.callsFollow,
+    denyPaths: deniedPaths(settings, context, tool),
+    // Tool-runners know tools by their own names only.
+    step: { ...step, tool: descriptor.name },
+    input,
+    timeoutMs: descriptor.timeoutMs,
+    asksMs: descriptor.asksMs ?? 0,
+    asks: () => context.slot.release(),
+    progress: (progress) =>
+      context.publish({ type: "tool.progress", turnId: step.turnId, callId: step.callId, tool: step.tool, progress }),
+    maxResultBytes: call.maxResultBytes,
+    maxResultCharacters: settings.tools.max_result_chars,
+    unsettledBytes: call.unsettledBytes,
+  };
 }
