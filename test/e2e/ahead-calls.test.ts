@@ -51,7 +51,7 @@ for (const { title, call, result, ahead } of [
   { title: "starts no call that a hook sees", call: 'glob {"pattern":"*.txt"}', result: /hay\.txt/, ahead: false },
 ]) {
   test(`${title} before its step is stored`, async () => {
-    await writeFile(join(fixture.cluster.workspace, "hay.txt"), "a needle\n");
+    await writeFile(join(fixture.cluster.home, "workspace", "hay.txt"), "a needle\n");
     await fixture.turn("say: ready", title);
     // The store receives the step and does not commit it yet.
     await fixture.cluster.fault("store.before_commit", "block:1000");

@@ -15,15 +15,9 @@ export interface Active {
   done: Promise<void>;
 }
 
-/** The state before the first turn. `done` resolves when the session is no longer worked on. */
-export function beginActive(started: store.StartedTurn | undefined, done: Promise<void>): Active {
-  return {
-    again: false,
-    turnId: undefined,
-    trust: undefined,
-    stop: new AbortController(),
-    input: false,
-    started,
-    done,
-  };
+/** What a wake-up reports in addition to the session. */
+export interface WakeUp {
+  /** The trust of input that may join the running turn. */
+  steers?: TrustLevel | undefined;
+  started?: store.StartedTurn | undefined;
 }

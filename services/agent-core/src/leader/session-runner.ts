@@ -1,10 +1,10 @@
 // Which sessions this leader works on. A wake-up drains a session: its turns run one after the other until no input is
 // queued. A wake-up during a drain causes another check for input at the end, and notifies the running turn.
 import { faultPoint } from "@parley/chassis";
-import { sessionEvent, store, type controlCompact, type OutputOf, type TrustLevel } from "@parley/contracts";
+import { sessionEvent, store, type controlCompact, type OutputOf } from "@parley/contracts";
 import { FairSemaphore, Permit } from "@parley/kit";
 import { failTurn } from "../turn/finish.ts";
-import { beginActive, type Active } from "./active-session.ts";
+import type { Active, WakeUp } from "./active-session.ts";
 import { compactOnDemand, type CompactionRequest } from "./compact-on-request.ts";
 import { claimOfStarted, refreshView } from "../session/refresh-view.ts";
 import { TurnInterruptedError, runTurn, type TurnEnd } from "../turn/loop.ts";
@@ -13,13 +13,6 @@ import { hasOutputHooks, redactedText } from "../hooks/matcher.ts";
 import type { TurnDeps } from "../turn/dependencies.ts";
 import { LeadershipLostError } from "../store-client/leader-store.ts";
 import { Views } from "../session/view.ts";
-
-/** What a wake-up reports in addition to the session. */
-export interface WakeUp {
-  /** The trust of input that may join the running turn. */
-  steers?: TrustLevel | undefined;
-  started?: store.StartedTurn | undefined;
-}
 
 /** How many stopped turns that this leader does not know yet are remembered; the oldest are forgotten. */
 const maxStoppedEarly = 1_000;
@@ -118,7 +111,15 @@ export class SessionRunner {
   /** Reserves the session until it is released. */
   #hold(sessionId: string, started?: store.StartedTurn): { active: Active; release: () => void } {
     const ended = Promise.withResolvers<void>();
-    const active = beginActive(started, ended.promise);
+    const active: Active = {
+      again: false,
+      turnId: undefined,
+      trust: undefined,
+      stop: new AbortController(),
+      input: false,
+      started,
+      done: ended.promise,
+    };
     this.#active.set(sessionId, active);
     const release = () => {
       this.#active.delete(sessionId);

@@ -14,10 +14,9 @@ import {
   type ToolStep,
 } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
-import { callHash } from "../policy/call-hash.ts";
 import { describeCall, questionText } from "../policy/describe.ts";
 import type { TurnDeps } from "./dependencies.ts";
-import type { ParsedCall } from "../policy/parsed-call.ts";
+import { callHash, type ParsedCall } from "../policy/parsed-call.ts";
 import type { PermissionDecision } from "../policy/decide.ts";
 import type { AlwaysRules } from "../policy/session-rules.ts";
 import { webTargetOf } from "../policy/web-access.ts";

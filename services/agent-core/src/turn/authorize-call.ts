@@ -3,8 +3,7 @@
 import { store, type StoredAuthorization, type ToolStep } from "@parley/contracts";
 import type { HookContext } from "../hooks/payloads.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
-import { callHash } from "../policy/call-hash.ts";
-import { parseCall, type ParsedCall } from "../policy/parsed-call.ts";
+import { callHash, parseCall, type ParsedCall } from "../policy/parsed-call.ts";
 import { decidePermission, type HookVerdict, type PermissionContext } from "../policy/decide.ts";
 import { describeCall, tooLongToApprove } from "../policy/describe.ts";
 import { alwaysRules } from "../policy/session-rules.ts";
