@@ -10,8 +10,8 @@ import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import type { TurnTool } from "../tools/toolbox.ts";
 import { withReview } from "./approval.ts";
 import type { Authorization } from "./authorize-call.ts";
-import { requestRunner, type CallResult } from "./dispatch-call.ts";
-import { groupsOf, remoteCall, roomFor, type RoundContext, type RoundDeps } from "./tool-round.ts";
+import { requestRunner, roomFor, type CallResult } from "./dispatch-call.ts";
+import { groupsOf, remoteCall, type RoundContext, type RoundDeps } from "./tool-round.ts";
 import { permissionContext } from "./turn-permissions.ts";
 
 type AllowedCall = Extract<Authorization, { verdict: "run" }>;

@@ -4,6 +4,7 @@
 //   settled   that result
 //   intended  the call is requested again
 //   running   `pure` and `idempotent` calls are requested again; the outcome of `once` is unknown
+import { maxResultBytesFor } from "@parley/bus";
 import {
   errorMessage,
   callToken,
@@ -50,8 +51,13 @@ const unsettledBytes = 16 * 1024;
  * Limit in bytes of encoded JSON for one pure result that waits for the turn's next commit, out of `count` such
  * results.
  */
-export function unsettledBytesFor(count: number): number {
+function unsettledBytesFor(count: number): number {
   return Math.min(unsettledBytes, Math.floor(unsettledStepBytes / Math.max(1, count)));
+}
+
+/** How large the result of each of `count` calls may be. */
+export function roomFor(count: number): Pick<RemoteCall, "maxResultBytes" | "unsettledBytes"> {
+  return { maxResultBytes: maxResultBytesFor(count), unsettledBytes: unsettledBytesFor(count) };
 }
 
 export interface RemoteCall {

@@ -5,7 +5,6 @@
 //
 // A call with a result in the store is not run again. A call that waits for somebody lets the others of its group
 // finish.
-import { maxResultBytesFor } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import type { InlineSettlement, ToolResult, ToolStep } from "@parley/contracts";
 import { millisecondsSince, type Permit } from "@parley/kit";
@@ -16,7 +15,7 @@ import { authorizeToolCall, type AuthorizationContext, type AuthorizationDeps } 
 import { deniedPaths } from "./turn-permissions.ts";
 import { endCall, endOfStored, previewChars, runPostToolHooks, type CallEnd } from "./call-end.ts";
 import { callGroups } from "../tools/call-groups.ts";
-import { dispatchToRunner, settle, unsettledBytesFor, type RemoteCall } from "./dispatch-call.ts";
+import { dispatchToRunner, settle, roomFor, type RemoteCall } from "./dispatch-call.ts";
 import { normalizeArguments } from "../tools/normalize-arguments.ts";
 import type { SamplingCall } from "../sampling/service.ts";
 import type { TurnDeps } from "./dependencies.ts";
@@ -126,11 +125,6 @@ export function groupsOf(
   const calls = steps.map((step) => ({ step, tool: toolbox.find(step.tool)?.descriptor }));
   const groups = callGroups(calls, policy.execution, settings.tools.max_parallel);
   return groups.map((group) => group.map(({ step }) => step));
-}
-
-/** How large the result of each of `count` calls may be. */
-export function roomFor(count: number): Pick<RemoteCall, "maxResultBytes" | "unsettledBytes"> {
-  return { maxResultBytes: maxResultBytesFor(count), unsettledBytes: unsettledBytesFor(count) };
 }
 
 function take(round: Round, step: ToolStep | undefined, end: CallEnd): void {
