@@ -61,7 +61,7 @@ export async function startAhead(
   return ahead;
 }
 
-/** Undefined: it is not allowed as it is, or not yet known. Evaluates the rules only: whatever else belongs to an authorization follows the commit. */
+/** Evaluates the rules only. Undefined: they do not allow the call as it is, or a hook sees it. */
 async function authorize(
   { settings, tools }: RoundDeps,
   context: RoundContext,
