@@ -7,12 +7,11 @@ import { fileURLToPath } from "node:url";
 import { ConfigError, withSecretsFolder } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
 import { Client } from "pg";
+import { advisoryLocks } from "./db/advisory-locks.ts";
 import { withTls } from "./db/database-url.ts";
 import { parseMigration, type MigrationFile } from "./db/migration-file.ts";
 
 const ownFolder = fileURLToPath(new URL("../migrations/", import.meta.url));
-/** Held while migrations are applied. */
-const migrationLock = 7_305_510_219;
 const lockPollMs = 250;
 const connectPauseMs = 1_000;
 
@@ -77,7 +76,9 @@ function recordOf(client: Client, name: string, { contractSince }: MigrationFile
 /** Polls, because a session that blocks on the lock holds a snapshot, for which a concurrent index would wait forever. */
 async function lock(client: Client): Promise<void> {
   for (;;) {
-    const { rows } = await client.query<{ locked: boolean }>(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`);
+    const { rows } = await client.query<{ locked: boolean }>(
+      `SELECT pg_try_advisory_lock(${advisoryLocks.migration}) AS locked`,
+    );
     if (rows[0]?.locked === true) return;
     await delay(lockPollMs);
   }

@@ -11,7 +11,7 @@ import type { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { lineAuthors } from "../src/memory/authors.ts";
 import { fillAllAuthors } from "../src/memory/authors-of-version.ts";
-import { documentsLock } from "../src/handlers/documents/documents.ts";
+import { advisoryLocks } from "../src/db/advisory-locks.ts";
 import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
@@ -103,7 +103,7 @@ test("vouch does not cover a concurrent write", async () => {
   const path = "memory/raced.md";
   await put(path, "mine\n", "agent");
   await sql.query("BEGIN");
-  await sql.query("SELECT pg_advisory_xact_lock($1)", [documentsLock]);
+  await sql.query("SELECT pg_advisory_xact_lock($1)", [advisoryLocks.documents]);
   await sql.query("UPDATE parley.documents SET latest = false WHERE path = $1", [path]);
   await sql.query(
     `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author)

@@ -2,10 +2,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger, ServiceMetrics } from "@parley/chassis";
 import { Client } from "pg";
+import { advisoryLocks } from "./advisory-locks.ts";
 import type { Database } from "./database.ts";
 
-/** Held by the replica that measures. */
-const figuresLock = 7_305_510_240;
 const intervalMs = 10_000;
 
 const gauges = [
@@ -101,7 +100,9 @@ async function elected(databaseUrl: string): Promise<Client | undefined> {
   let taken = false;
   try {
     await client.connect();
-    const { rows } = await client.query<{ taken: boolean }>(`SELECT pg_try_advisory_lock(${figuresLock}) AS taken`);
+    const { rows } = await client.query<{ taken: boolean }>(
+      `SELECT pg_try_advisory_lock(${advisoryLocks.figures}) AS taken`,
+    );
     taken = rows[0]?.taken === true;
     return taken ? client : undefined;
   } finally {

@@ -7,9 +7,6 @@ import { z } from "zod";
 import { DatabaseError, type QueryConfig } from "pg";
 import { batchWrites, withClient, type Database, type PoolClient } from "./database.ts";
 
-/** The advisory lock between writers of agent-core and a takeover; `parley.enter` takes the same one. */
-export const epochLock = 7_305_510_218;
-
 export interface Guard {
   opId: string;
   /** Null for writers that are not agent-core. */

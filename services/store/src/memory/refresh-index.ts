@@ -2,6 +2,7 @@
 // never use a stale index.
 import { ConfigError } from "@parley/chassis";
 import type { MemorySettings } from "@parley/contracts";
+import { advisoryLocks } from "../db/advisory-locks.ts";
 import { withClient, type Database, type PoolClient } from "../db/database.ts";
 import { runTransaction } from "../db/operation.ts";
 import { indexDocument, stalePaths } from "./index-documents.ts";
@@ -9,11 +10,8 @@ import { indexSession, sessionsBehind } from "./index-sessions.ts";
 
 export type IndexSettings = Pick<MemorySettings, "language" | "sessions">;
 
-/** Held by each writer of the index until the commit. */
-const indexLock = 7_305_510_223;
-
 export function lockIndex(client: PoolClient): Promise<unknown> {
-  return client.query(`SELECT pg_advisory_xact_lock(${indexLock})`);
+  return client.query(`SELECT pg_advisory_xact_lock(${advisoryLocks.memoryIndex})`);
 }
 
 /** Resolves when everything committed before the call is indexed. */

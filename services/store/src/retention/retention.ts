@@ -1,13 +1,13 @@
 // Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls, audit
 // entries, rewinds, context of groups, counted messages of people and send limits in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
+import { advisoryLocks } from "../db/advisory-locks.ts";
 import { collectUnreferenced, type BlobCollection } from "./blobs.ts";
 import { contextDays } from "../handlers/inbox/group-context.ts";
 import type { Database } from "../db/database.ts";
 import { deleteExpiredSessions, type SessionRetention } from "./sessions.ts";
 import { runTransaction } from "../db/operation.ts";
 
-const retentionLock = 7_305_510_220;
 const batch = 5_000;
 /** How long ended background processes are kept, so that a late retry about one stays idempotent. */
 const processDays = 7;
@@ -128,7 +128,9 @@ function expired(options: RetentionOptions): ExpiredRows[] {
 /** Deletes one batch of each kind; returns the number of deleted rows. Does nothing while another replica runs it. */
 export async function deleteExpired(database: Database, options: RetentionOptions): Promise<number> {
   return runTransaction(database, async (client) => {
-    const lock = await client.query<{ mine: boolean }>(`SELECT pg_try_advisory_xact_lock(${retentionLock}) AS mine`);
+    const lock = await client.query<{ mine: boolean }>(
+      `SELECT pg_try_advisory_xact_lock(${advisoryLocks.retention}) AS mine`,
+    );
     if (lock.rows[0]?.mine !== true) return 0;
     let removed = 0;
     for (const { table, key, condition, values = [] } of expired(options)) {

@@ -8,15 +8,13 @@ import {
   type OutputOf,
   type RewindReport,
 } from "@parley/contracts";
+import { advisoryLocks } from "../../db/advisory-locks.ts";
 import { type PoolClient } from "../../db/database.ts";
 import { singleRow, runTransaction } from "../../db/operation.ts";
 import { SessionLog } from "../sessions/log.ts";
 import { startOf } from "./checkpoints.ts";
 import { withRewindPermit, type PermittedRewind } from "./rewind-permits.ts";
 import type { Handlers } from "../handler.ts";
-
-/** Advisory lock, held while a rewind begins, so that two cannot begin at the same time. */
-const rewindLock = 7_305_510_223;
 
 type BeginInput = PermittedRewind & Omit<InputOf<typeof store.rewindBegin>, "rewind">;
 type BeginOutput = OutputOf<typeof store.rewindBegin>;
@@ -38,7 +36,7 @@ export const rewindHandlers = {
   rewindBegin: withRewindPermit(async ({ database }, permit, { runner, ttlMs, idle }) => {
     const input = { ...permit, runner, ttlMs };
     return runTransaction(database, async (client) => {
-      await client.query(`SELECT pg_advisory_xact_lock(${rewindLock})`);
+      await client.query(`SELECT pg_advisory_xact_lock(${advisoryLocks.rewind})`);
       // The claim of a turn also locks the session: no turn begins between this check and the commit.
       await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
       const { rows } = await client.query<RewindRow>(

@@ -1,5 +1,6 @@
 // The epoch. A takeover waits for writes under the old epoch, then raises it; see operation.ts for the writers.
-import { epochLock, singleRow, runOperation } from "../../db/operation.ts";
+import { advisoryLocks } from "../../db/advisory-locks.ts";
+import { singleRow, runOperation } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";
 
 export const leadershipHandlers = {
@@ -11,7 +12,7 @@ export const leadershipHandlers = {
         name: "takeover",
         async run(client) {
           // A paused writer may hold the shared lock; its transaction ends by idle_in_transaction_session_timeout.
-          await client.query(`SET LOCAL lock_timeout = '3s'; SELECT pg_advisory_xact_lock(${epochLock})`);
+          await client.query(`SET LOCAL lock_timeout = '3s'; SELECT pg_advisory_xact_lock(${advisoryLocks.epoch})`);
           const { rows } = await client.query<{ epoch: number }>(
             `WITH raised AS (
              UPDATE parley.leadership SET epoch = epoch + 1, holder = $1, acquired_at = clock_timestamp()

@@ -14,14 +14,13 @@ import {
   type OutputOf,
   type store,
 } from "@parley/contracts";
+import { advisoryLocks } from "../../db/advisory-locks.ts";
 import { withClient, type PoolClient, type Queryable } from "../../db/database.ts";
 import { authorsOfNext, authorsOfVersion } from "../../memory/authors-of-version.ts";
 import { maxRanges, untrustedRanges } from "../../memory/untrusted-lines.ts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import type { Handlers, StoreContext } from "../handler.ts";
 
-/** Held by each writer of documents until the commit. */
-export const documentsLock = 7_305_510_221;
 /** Maximum UTF-8 bytes of content as JSON: the whole reply stays below the bus's limit of 512 KiB. */
 const maxEncodedBytes = 480 * 1024;
 
@@ -187,7 +186,7 @@ export function announce(
 
 /** Excludes other writers of documents until the caller's transaction ends. */
 export async function lockDocuments(client: PoolClient): Promise<void> {
-  await client.query(`SELECT pg_advisory_xact_lock(${documentsLock})`);
+  await client.query(`SELECT pg_advisory_xact_lock(${advisoryLocks.documents})`);
 }
 
 /** Writes a new version within the caller's transaction. */
