@@ -140,8 +140,8 @@ function lacksSchema(error: unknown): boolean {
 }
 
 /**
- * Waits until the database is reachable, has the newest migration of this build, and no newer one that removed what this build needs. Throws ConfigError when it does not support the language
- * of the memory.
+ * Waits until the database is reachable, has the newest migration of this build, and no newer one that removed what this build needs.
+ * Throws ConfigError when it does not support the language of the memory.
  */
 async function waitForDatabase(database: Database, language: string, { startup }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);

@@ -210,12 +210,8 @@ export class SessionRunner {
   }
 
   #stopEarly(turnId: string): void {
-    this.#stoppedEarly.add(turnId);
-    if (this.#stoppedEarly.size <= maxStoppedEarly) return;
-    for (const oldest of this.#stoppedEarly) {
-      this.#stoppedEarly.delete(oldest);
-      return;
-    }
+    const [oldest] = this.#stoppedEarly.add(turnId);
+    if (this.#stoppedEarly.size > maxStoppedEarly && oldest !== undefined) this.#stoppedEarly.delete(oldest);
   }
 
   /** Takes no new turns; resolves when the running ones have reached a commit. */
