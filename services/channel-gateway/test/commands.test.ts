@@ -133,7 +133,7 @@ test("/reset starts a new session, like /new", async () => {
 
 test("/whoami and /session name a person and a session once, with the first message as title", async () => {
   const conversation = talk();
-  await say(conversation, "plan the garden");
+  await ask(conversation, "plan the garden");
   assert.match(await command(conversation, "/whoami"), /^You are owner, with the role owner\.\n/);
   assert.match(await command(conversation, "/session"), /^Title: plan the garden$/m);
   assert.match(await command(talk(), "/session"), /no messages yet|Title: none/);
@@ -171,14 +171,15 @@ test("/session list shows the twenty most recently used sessions", async () => {
 // design: 002.19b
 test("/session resume takes the number of a session in /session list", async () => {
   const conversation = talk();
-  const first = await say(conversation, "numbered one");
+  await ask(conversation, "numbered one");
+  const { session } = await gateway.json<{ session: Kept }>(`/api/sessions/${keyOf(conversation)}`);
   await command(conversation, "/new numbered two");
-  await say(conversation, "in the second");
+  await ask(conversation, "in the second");
   const listed = (await command(conversation, "/session list")).split("\n");
   const number = listed.findIndex((line) => line.includes("numbered one")) + 1;
   assert.match(listed[number - 1] ?? "", new RegExp(`^ +${number}\\. `));
   assert.match(await command(conversation, `/session resume ${number}`), /continues with session "numbered one"/);
-  assert.equal((await say(conversation, "again")).sessionId, first.sessionId);
+  assert.equal((await say(conversation, "again")).sessionId, session.sessionId);
   assert.match(await command(conversation, "/session resume 999"), /There is no session "999"/);
 });
 
