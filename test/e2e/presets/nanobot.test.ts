@@ -87,7 +87,13 @@ describe("message flow", () => {
     const busy = await fixture.begun(first);
     const run = await runJob(fixture.client, job.id);
     await writeFile(join(fixture.cluster.home, "workspace", "reported"), "");
-    await fixture.happens((event) => event.type === "turn.finished" && event.text === "the report for chat b");
+    // The turns of the job and of the report are in the queue.
+    for (const text of [/say: the job/, /\[sub-agent [^]*the report for chat b/]) {
+      await fixture.happens(
+        (event) =>
+          event.type === "message" && event.message.role === "user" && text.test(textsOf([event.message])[0] ?? ""),
+      );
+    }
     const last = await fixture.client.post("say: last", { conversation: "c" });
     await writeFile(join(fixture.cluster.home, "workspace", "queued"), "");
     await fixture.ended(last);

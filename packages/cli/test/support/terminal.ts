@@ -57,7 +57,9 @@ export class TestTerminal implements AsyncDisposable {
     // The emulator answers the queries of the program, as a terminal does.
     this.#emulator.onData((data) => this.type(data));
     this.#child.stdin?.on("error", () => undefined);
-    this.#ended = once(this.#child, "close").then(([code]) => {
+    this.#ended = once(this.#child, "close").then(async ([code]) => {
+      // The emulator draws what the program wrote last asynchronously.
+      await new Promise<void>((drawn) => this.#emulator.write("", drawn));
       this.#hasEnded = true;
       this.#look();
       return code as number | null;
