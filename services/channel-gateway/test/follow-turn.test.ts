@@ -50,3 +50,15 @@ test("receives the first events of a new session's turn when they overtake the s
   await assert.rejects(end, /seen/);
   assert.deepEqual(received, begun);
 });
+
+test("leaves the live view when the caller has disconnected before its message was stored", async (t) => {
+  const live = new EventHub(gateway);
+  cleanup.add(async () => live.close());
+  const closed = t.mock.fn();
+  t.mock.method(live, "onRepair", () => ({ close: closed }));
+  const deps = { bus: gateway, live, sessions: new SessionDirectory(gateway) };
+  const store = async () => ({ inboxId: newId(), sessionId: newId(), duplicate: false, same: true });
+  const { end } = await followTurn(deps, "another key", store, AbortSignal.abort(new Error("gone")));
+  await assert.rejects(end, /gone/);
+  assert.equal(closed.mock.callCount(), 1);
+});

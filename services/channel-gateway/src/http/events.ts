@@ -37,16 +37,17 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         following?.close();
         writer.end();
       };
-      signal.addEventListener(
-        "abort",
-        () => {
-          deps.events.clients("sse", -1);
-          end();
-        },
-        { once: true },
-      );
+      const leave = () => {
+        deps.events.clients("sse", -1);
+        end();
+      };
+      writer.write("retry: 1000\n\n");
+      if (signal.aborted) {
+        leave();
+        return undefined;
+      }
+      signal.addEventListener("abort", leave, { once: true });
       try {
-        writer.write("retry: 1000\n\n");
         const sessionId = session?.sessionId ?? (await deps.sessions.appears(query.session, signal));
         // All events of a session that did not exist yet are new.
         following = await subscribe(deps, sessionId, session === null ? 0 : after, {

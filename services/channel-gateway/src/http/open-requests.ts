@@ -13,10 +13,13 @@ export class OpenRequests {
   signalFor(reply: FastifyReply): AbortSignal {
     const controller = new AbortController();
     this.#open.add(controller);
-    reply.raw.once("close", () => {
+    const leave = () => {
       this.#open.delete(controller);
       controller.abort(new Error("the caller disconnected"));
-    });
+    };
+    reply.raw.once("close", leave);
+    // A caller that has disconnected before causes no further event.
+    if (reply.raw.closed) leave();
     if (this.#ended !== undefined) controller.abort(this.#ended);
     return controller.signal;
   }

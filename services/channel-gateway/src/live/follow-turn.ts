@@ -121,9 +121,9 @@ class Follower {
   /** Sets our inbox row. `isComplete`: no event of the row can have been missed so far. */
   begin(inboxId: string, isComplete: boolean): void {
     this.#inboxId = inboxId;
+    this.#repair = this.#deps.live.onRepair(() => void this.#ask());
     if (this.#signal.aborted) this.#abort();
     else this.#signal.addEventListener("abort", this.#abort, { once: true });
-    this.#repair = this.#deps.live.onRepair(() => void this.#ask());
     const early = this.#early;
     this.#early = [];
     for (const event of early) this.#onEvent(event);

@@ -148,15 +148,19 @@ export class WsClient {
     if (this.#subscriptions.size >= maxSubscriptions) {
       throw new HttpError(400, "too_many", `at most ${maxSubscriptions} subscriptions`);
     }
+    // The client sent the frame before it disconnected: nothing would end the subscription.
+    if (!this.#peer.isOpen) return;
     const subscription: SocketSubscription = { stop: new AbortController() };
+    // Before the name is resolved, so that a disconnect meanwhile ends it.
+    this.#subscriptions.set(name, subscription);
     // Subscribed before the name is resolved, so that no move is missed.
     const moves = this.#deps.sessions.follow(name, (id, seq) => this.#move(name, subscription, id, seq));
     subscription.stop.signal.addEventListener("abort", () => moves.close(), { once: true });
     const session = await this.#deps.sessions.find(name).catch((error: unknown) => {
-      moves.close();
+      this.#unsubscribe(name);
       throw error;
     });
-    this.#subscriptions.set(name, subscription);
+    if (subscription.stop.signal.aborted) return;
     if (session !== null) {
       await this.#follow(name, subscription, session.sessionId, after);
       return;
