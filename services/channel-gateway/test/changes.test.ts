@@ -121,6 +121,8 @@ describe("changes of messages", { concurrency: true }, () => {
       await peer.untilSent(1);
       edited(peer, 100, `${account}: two`);
       await peer.until("everything to be confirmed", () => (peer.pending === 0 ? true : null));
+      // A message that arrives before the turn of the edit joins it.
+      await peer.untilSent(heard - 1);
       peer.say(`${account}: three`);
       await peer.untilSent(heard);
       assert.equal(stack.agent.heardOn(account).length, heard, account);

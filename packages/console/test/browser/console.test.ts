@@ -151,17 +151,24 @@ describe("console", { skip }, () => {
   });
 
   test("asks before a call, keeps queued messages editable, and denies with a reason", async () => {
+    const ends = await page.locator(".turn-end").count();
     await say('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: after the question');
     await page.locator(".approval").waitFor();
     await page.getByRole("button", { name: "Deny…" }).click();
     await page.getByLabel("Reason for the agent").fill("not today");
     await page.getByRole("button", { name: "Deny", exact: true }).click();
     await page.locator(".tool-denied", { hasText: "not today" }).waitFor({ state: "attached" });
+    // A message that arrives before the end of the turn joins it.
+    await page.locator(".turn-end").nth(ends).waitFor();
     await say('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: written');
     await page.getByRole("button", { name: "Approve" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Always" }).count(), 0, "a rule requires approval each time");
     await page.getByRole("button", { name: "Approve" }).click();
     await page.locator(".tool-done", { hasText: "secret.txt" }).waitFor();
+    await page
+      .locator(".turn-end")
+      .nth(ends + 1)
+      .waitFor();
   });
 
   test("runs and loads nothing of a hostile answer", async () => {
