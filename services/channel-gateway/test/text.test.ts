@@ -268,6 +268,19 @@ test("splits Markdown source within the limit for any text, and code points stay
   );
 });
 
+test("splits Markdown source within the limit when the first lines of a block are too long to be repeated", () => {
+  const language = "a language of many words ".repeat(3).trim();
+  const table = `| ${"head | ".repeat(9)}\n|${"---|".repeat(9)}\n| ${"cell | ".repeat(9)}`;
+  for (const text of [`~~~~${language}`, `\`\`\`${language}\nlet one = 1;\nlet two = 2;\n\`\`\``, table]) {
+    const pieces = partsOf(source(60), text);
+    assert.ok(
+      pieces.every((piece) => piece.length <= 60),
+      JSON.stringify(pieces),
+    );
+    assert.equal(pieces.join("").replaceAll(/\s/g, ""), text.replaceAll(/\s/g, ""));
+  }
+});
+
 test("keeps each fence of split Markdown closed", () => {
   const code = Array.from({ length: 40 }, (_, line) => `line ${line}`).join("\n");
   for (const part of partsOf(source(120), `before\n\n\`\`\`py\n${code}\n\`\`\`\n\nafter`)) {

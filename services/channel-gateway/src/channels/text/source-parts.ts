@@ -67,23 +67,28 @@ function cutInside(
 ): Cut {
   const end = block === undefined ? source.length : endOf(block);
   const blockStart = block === undefined ? start : startOf(block);
+  // What a message repeats of its block leaves at least a quarter for the rest; otherwise the block is cut like text.
+  const room = "x".repeat(Math.ceil(limits.maxLength / 4));
   if (block?.type === "code") {
     const [open = "", fence = ""] = /^ *(`{3,}|~{3,})[^\n]*/.exec(source.slice(blockStart)) ?? [];
-    if (fence !== "") {
+    const wrap = (body: string): string => `${open}\n${body.replace(/\n$/, "")}\n${fence}`;
+    if (fence !== "" && fits(wrap(room))) {
       const from = start === blockStart ? start + open.length + 1 : start;
       const close = source.slice(0, end).trimEnd().endsWith(fence) ? source.lastIndexOf(fence, end) : end;
-      const wrap = (body: string): string => `${open}\n${body.replace(/\n$/, "")}\n${fence}`;
       const cut = longest(source, from, close, (text) => fits(wrap(text)), [], limits);
       return { end: cut >= close ? end : cut, text: wrap(source.slice(from, cut)) };
     }
   }
   if (block?.type === "table") {
     const head = source.slice(blockStart).split("\n").slice(0, 2).join("\n");
-    const from = start === blockStart ? start + head.length + 1 : start;
-    const cut = longest(source, from, end, (text) => fits(`${head}\n${text}`), [], limits);
-    return { end: cut, text: `${head}\n${source.slice(from, cut).trimEnd()}` };
+    if (fits(`${head}\n${room}`)) {
+      const from = start === blockStart ? start + head.length + 1 : start;
+      const cut = longest(source, from, end, (text) => fits(`${head}\n${text}`), [], limits);
+      return { end: cut, text: `${head}\n${source.slice(from, cut).trimEnd()}` };
+    }
   }
-  const kept = block === undefined ? [] : protectedSpans(block);
+  const isText = block === undefined || block.type === "code" || block.type === "table";
+  const kept = isText ? [] : protectedSpans(block);
   const cut = longest(source, start, end, fits, kept, limits);
   return { end: cut, text: source.slice(start, cut).trimEnd() };
 }
