@@ -156,12 +156,8 @@ export class SdkMessages {
       }
       case "tool.input":
         return over(turn, "waiting");
-      case "tool.denied": {
-        const { callId, tool, reason: message } = event;
-        if (!turn.denied(callId, tool)) return [];
-        const call = { tool_name: ownToolName(tool), tool_use_id: callId };
-        return [{ type: "system", subtype: "permission_denied", ...call, message }];
-      }
+      case "tool.denied":
+        return turn.refused(event.callId, event.reason);
       case "question.asked": {
         const { callId, question, options, expiresAt } = event;
         const details = { tool_use_id: callId, question, options, expires_at: expiresAt };

@@ -1,5 +1,6 @@
 // Converts the deltas of one turn to stream events: a message starts with the first delta of a model call attempt, and the committed
-// message completes it with its tool calls. Pure.
+// message completes it with its tool calls and with the text whose deltas were lost. Pure.
+import { positionAfter } from "./answer-text.ts";
 import type { ContentBlock, SdkUsage, StreamEvent } from "./sdk-types.ts";
 
 type Kind = "text" | "thinking";
@@ -29,6 +30,10 @@ export class PartialMessages {
   #attempt = 0;
   /** Deltas up to this step are late, because its message is committed. */
   #doneStep = -1;
+  /** The text that the message's deltas contained. */
+  #text = "";
+  /** The text of a committed reply whose deltas were not received: they are late. Its step is unknown. */
+  #unseen = "";
   /** The open block; undefined before the first block of a message. */
   #kind: Kind | undefined;
   #index = -1;
@@ -43,23 +48,14 @@ export class PartialMessages {
   ): StreamEvent[] {
     const { step, attempt, text } = at;
     if (step <= this.#doneStep || step < this.#step || (step === this.#step && attempt < this.#attempt)) return [];
-    const events: StreamEvent[] = [];
-    if (!this.#open || step !== this.#step || attempt !== this.#attempt) {
-      this.#step = step;
-      this.#attempt = attempt;
-      events.push(this.#start(id, model));
+    if (this.#open && step === this.#step && attempt === this.#attempt) return this.#piece(kind, text);
+    if (step !== this.#step && kind === "text" && text !== "" && this.#unseen.startsWith(text)) {
+      this.#doneStep = step;
+      return [];
     }
-    if (this.#kind !== kind) {
-      events.push(...this.#closeBlock());
-      this.#kind = kind;
-      const block: Block =
-        kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "", signature: "" };
-      events.push(this.#openBlock(block));
-    }
-    const delta =
-      kind === "text" ? ({ type: "text_delta", text } as const) : ({ type: "thinking_delta", thinking: text } as const);
-    events.push({ type: "content_block_delta", index: this.#index, delta });
-    return events;
+    this.#step = step;
+    this.#attempt = attempt;
+    return [this.#start(id, model), ...this.#piece(kind, text)];
   }
 
   /** The turn was claimed again, so attempts are counted from the beginning. */
@@ -68,15 +64,25 @@ export class PartialMessages {
     this.#open = false;
   }
 
-  /** Completes the message of a committed reply. Each of its tool calls is one delta, because live events do not contain the arguments. */
+  /**
+   * Completes the message of a committed reply, or restarts it if its deltas have gaps. Each of its tool calls is one delta, because live
+   * events do not contain the arguments.
+   */
   commit({ id, model, content, stop, usage }: CommittedReply): StreamEvent[] {
     this.#doneStep = this.#step;
+    const written = content.flatMap((block): [Kind, string][] => {
+      if (block.type === "text") return [["text", block.text]];
+      return block.type === "thinking" && block.thinking !== "" ? [["thinking", block.thinking]] : [];
+    });
+    const text = written.flatMap(([kind, piece]) => (kind === "text" ? [piece] : [])).join("");
+    const unseen = this.#open ? "" : text;
     const calls = content.filter((block) => block.type === "tool_use");
+    if (!this.#open && calls.length === 0 && written.length === 0) return [];
     const events: StreamEvent[] = [];
-    if (!this.#open) {
-      if (calls.length === 0) return [];
-      events.push(this.#start(id, model));
-    }
+    const from = this.#open ? positionAfter(text, this.#text) : null;
+    if (from === null) {
+      events.push(this.#start(id, model), ...written.flatMap(([kind, piece]) => this.#piece(kind, piece)));
+    } else if (text.slice(from).trim() !== "") events.push(...this.#piece("text", text.slice(from)));
     events.push(...this.#closeBlock());
     for (const { id: callId, name, input } of calls) {
       events.push(this.#openBlock({ type: "tool_use", id: callId, name, input: {} }));
@@ -84,6 +90,7 @@ export class PartialMessages {
       const delta = { type: "input_json_delta", partial_json: json } as const;
       events.push({ type: "content_block_delta", index: this.#index, delta }, this.#stopBlock());
     }
+    this.#unseen = unseen;
     return [...events, ...this.#end(stop, usage)];
   }
 
@@ -96,10 +103,29 @@ export class PartialMessages {
 
   #start(id: string, model: string | null): StreamEvent {
     this.#open = true;
+    this.#text = "";
+    this.#unseen = "";
     this.#kind = undefined;
     this.#index = -1;
     const empty = { content: [], stop_reason: null, stop_sequence: null, usage: unknownUsage } as const;
     return { type: "message_start", message: { id, type: "message", role: "assistant", model, ...empty } };
+  }
+
+  /** Continues the block of a kind, or starts one. */
+  #piece(kind: Kind, text: string): StreamEvent[] {
+    const events: StreamEvent[] = [];
+    if (this.#kind !== kind) {
+      events.push(...this.#closeBlock());
+      this.#kind = kind;
+      const block: Block =
+        kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "", signature: "" };
+      events.push(this.#openBlock(block));
+    }
+    if (kind === "text") this.#text += text;
+    const delta =
+      kind === "text" ? ({ type: "text_delta", text } as const) : ({ type: "thinking_delta", thinking: text } as const);
+    events.push({ type: "content_block_delta", index: this.#index, delta });
+    return events;
   }
 
   #openBlock(block: Block): StreamEvent {

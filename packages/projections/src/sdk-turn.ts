@@ -106,8 +106,9 @@ export class SdkTurn {
       ends.push(...this.finished(part.id, atMs, null));
       call.answered = true;
       blocks.push({ type: "tool_result", tool_use_id: part.id, content: part.content, is_error: part.isError });
-      // The live event of the denial may have been lost.
-      if (part.refused === true && !part.content.startsWith(unknownToolText)) this.denied(part.id, call.tool);
+      // The live event of the denial may have been lost, or have arrived before the call.
+      if (part.refused === true && !part.content.startsWith(unknownToolText))
+        ends.push(...this.refused(part.id, part.content));
       const task = this.tasks.get(part.id);
       this.tasks.delete(part.id);
       if (task === undefined) continue;
@@ -129,6 +130,14 @@ export class SdkTurn {
       left.map(([id, { tool }]) => ({ type: "tool_result", id, name: tool, content: noResult, isError: true })),
       atMs,
     );
+  }
+
+  /** Reports that a call was refused without a person's decision, once. Nothing while the call is unknown: its result reports it. */
+  refused(callId: string, message: string): SdkBody[] {
+    const call = this.#calls.get(callId);
+    if (call === undefined || !this.denied(callId, call.tool)) return [];
+    const about = { tool_name: call.tool, tool_use_id: callId, message };
+    return [{ type: "system", subtype: "permission_denied", ...about }];
   }
 
   /** Records a denial once, although it is reported twice: when a person decides, and when the call is refused. False: it is recorded. */

@@ -104,6 +104,47 @@ test("streams the tool calls of each reply as they are committed, after the resu
   );
 });
 
+test("streams the whole text of each reply although deltas are lost", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      let text = "";
+      for (const each of stream(events)) {
+        if (each.type === "assistant") {
+          const texts = each.message.content.flatMap((block) => (block.type === "text" ? [block.text] : []));
+          assert.equal(text.replace(/ /g, ""), texts.join("").replace(/ /g, ""));
+          text = "";
+        }
+        if (each.type !== "stream_event") continue;
+        const { event } = each;
+        if (event.type === "message_start") text = "";
+        if (event.type === "content_block_delta" && event.delta.type === "text_delta") text += event.delta.text;
+      }
+    }),
+    runs,
+  );
+});
+
+test("streams one message with thinking, text and usage when its deltas arrive after it is committed", () => {
+  const parts: Message["parts"] = [
+    { type: "reasoning", text: "let me see" },
+    { type: "text", text: "all done" },
+  ];
+  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts, model: "m", createdAt: "" };
+  const delta = { type: "text.delta" as const, turnId: "t", step: 1, attempt: 1 };
+  const streamed = stream([
+    { type: "message", seq: 1, message, usage },
+    { ...delta, text: "all", offset: 0 },
+    { ...delta, text: " done", offset: 3 },
+    end,
+  ]).flatMap((each): unknown[] => {
+    if (each.type !== "stream_event") return [];
+    const { event } = each;
+    if (event.type === "content_block_delta") return [Object.values(event.delta)];
+    return event.type === "message_delta" ? [event.usage.output_tokens] : [];
+  });
+  assert.deepEqual(streamed, [["thinking_delta", "let me see"], ["text_delta", "all done"], 5]);
+});
+
 test("shows the results of calls before the next reply when its first deltas overtake them", () => {
   const message = (seq: number, role: "assistant" | "tool", part: Message["parts"][number]): SessionEvent => {
     const of = { seq, role, turnId: "t", parts: [part], model: "m", createdAt: "" };
@@ -488,12 +529,13 @@ test("reports retries, compactions and sub-agents in the SDK's words", () => {
   ]);
 });
 
-test("lists a denied call in the result when its live event was lost, and no call of an unknown tool", () => {
+test("reports a denied call when its live event was lost or arrived before the call, and no call of an unknown tool", () => {
   const call = (id: string) => ({ type: "tool_call" as const, id, name: "exec", input: "{}" });
   const refused = (id: string, content: string) =>
     ({ type: "tool_result", id, name: "exec", content, isError: true, refused: true }) as const;
   const about = { turnId: "t", model: "m", createdAt: "" };
-  const messages = stream([
+  const early: SessionEvent = { type: "tool.denied", turnId: "t", callId: "a", tool: "exec", reason: "Not allowed" };
+  const events: SessionEvent[] = [
     { type: "message", seq: 1, message: { seq: 1, role: "assistant", parts: [call("a"), call("b")], ...about } },
     {
       type: "message",
@@ -506,11 +548,18 @@ test("lists a denied call in the result when its live event was lost, and no cal
       },
     },
     end,
-  ]);
-  const result = messages.at(-1);
-  assert.ok(result?.type === "result");
-  assert.deepEqual(
-    result.permission_denials.map(({ tool_use_id }) => tool_use_id),
-    ["a"],
-  );
+  ];
+  for (const messages of [stream(events), stream([early, ...events])]) {
+    const denials = messages.flatMap((each, at) => {
+      const isDenial = each.type === "system" && each.subtype === "permission_denied";
+      return isDenial ? [[each.tool_use_id, each.message, messages[at - 1]?.type, messages[at + 1]?.type]] : [];
+    });
+    assert.deepEqual(denials, [["a", "Not allowed", "assistant", "user"]]);
+    const result = messages.at(-1);
+    assert.ok(result?.type === "result");
+    assert.deepEqual(
+      result.permission_denials.map(({ tool_use_id, tool_input }) => [tool_use_id, tool_input]),
+      [["a", {}]],
+    );
+  }
 });
