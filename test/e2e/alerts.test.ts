@@ -7,6 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { store } from "@parley/contracts";
 import { debianBinary, sharedCacheDir } from "@parley/local";
 import { Cleanup, pollUntil, tlsFixtures } from "@parley/testing";
+import { waitingFor } from "./presets/support/fixture.ts";
 import { startAlertCluster, type AlertCluster } from "./support/alert-cluster.ts";
 import { scalingQueries } from "../deploy/support/manifests.ts";
 import { assertFiresAndClears, assertValue, rules, type Scrape } from "./support/alert-replay.ts";
@@ -97,12 +98,7 @@ describe("alerts of a cluster", { skip: promtool === undefined ? "promtool is no
     await assertScaling(await settled(), idle);
     await turn(`tool: exec {"command":"sleep 600","background":true}\nthen\nsay: done`);
     await assertScaling(await settled(), { ...idle, calls: 1, "runners-with-commands": 1 });
-    const posted = await client.post(
-      `tool: exec {"command":"until test -e on; do sleep 0.05; done"}\nthen\nsay: done`,
-      {
-        conversation: "scaling",
-      },
-    );
+    const posted = await client.post(`${waitingFor("on")}\nthen\nsay: done`, { conversation: "scaling" });
     const busy = await until(
       "a running call",
       (value) => value("parley_tool_calls_running") === 1 && value("parley_sessions_active") === 1,
@@ -184,7 +180,7 @@ describe("alerts of a cluster", { skip: promtool === undefined ? "promtool is no
   test("fires when an answer starts late, and clears when answers are quick", async () => {
     const healthy = await whole();
     // A turn that occupies the session, so that the next message waits in the queue and can be made older.
-    const first = await client.post(`tool: exec {"command":"until test -e go; do sleep 0.05; done"}\nthen\nsay: done`, {
+    const first = await client.post(`${waitingFor("go")}\nthen\nsay: done`, {
       conversation: "slow",
     });
     const second = await client.post("say: slow", { conversation: "slow", mode: "queue" });

@@ -101,6 +101,8 @@ test("/start tells that the rehearsal model answers, as its answers do", async (
 
 test("lists, edits and withdraws queued input, and refuses changes to started input", async () => {
   const running = await client.post("wait: 500\nwords: 200", { conversation: "queue" });
+  // A message that no turn has taken is in the queue too.
+  await pollUntil(async () => (await client.messageState(running)).turn !== null, "the running turn");
   const first = await client.post("say: frist", { conversation: "queue" });
   const second = await client.post("say: second", { conversation: "queue" });
   const Queue = z.object({ rows: z.array(z.looseObject({ inboxId: z.string(), text: z.string() })) });

@@ -208,7 +208,7 @@ describe("model errors and interruptions", () => {
 
 // design: 002.2
 test("ends a running turn and its tool immediately when the person sends /stop", async () => {
-  const messageId = await client.post('say: I am looking.\ntool: exec {"command":"sleep 30"}', {
+  const messageId = await client.post('say: I am looking.\ntool: exec {"command":"sleep 30","wait_seconds":120}', {
     conversation: "stop",
   });
   await pollUntil(async () => (await client.messageState(messageId)).turn?.modelSteps === 1, "the first step");

@@ -134,7 +134,7 @@ test("streams init, each call with progress and result, and the final result as 
 });
 
 test("exits with 1 when a turn needs more model calls than --max-turns", async () => {
-  const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 30"}\nthen\nsay: never';
+  const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 30","wait_seconds":120}\nthen\nsay: never';
   const { code, stdout } = await completed(["--output", "json", "--max-turns", "2", script]);
   const result = resultOf(stdout);
   assert.deepEqual([code, result.subtype, result.is_error, result.num_turns], [1, "error_max_turns", true, 2]);

@@ -178,7 +178,7 @@ test("receives a backlog of utterances that exceeds the size of a bus message", 
 // design: 002.25
 test("answers /voice stop while a turn runs, and the turn continues", async () => {
   await start(43);
-  await final('say: I am looking.\ntool: exec {"command":"sleep 600"}\nthen\nsay: too late');
+  await final('say: I am looking.\ntool: exec {"command":"sleep 600","wait_seconds":120}\nthen\nsay: too late');
   await eventually(() => cluster.strict?.requests.some((request) => JSON.stringify(request).includes("too late")));
   say(43, "/voice stop");
   await until(43, /^Voice stopped; 1 utterance received\.$/);

@@ -123,7 +123,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   });
 
   test("ends a turn that runs a tool when /stop arrives and the leader is killed", async () => {
-    const messageId = await fixture.client.post('tool: exec {"command":"sleep 300"}', {
+    const messageId = await fixture.client.post('tool: exec {"command":"sleep 300","wait_seconds":120}', {
       conversation: "busy",
       mode: "queue",
     });

@@ -139,7 +139,7 @@ test("calls PostToolBatch once for all calls of a reply", async () => {
 test("ends the turn when an observing hook returns continue: false", async () => {
   const seen = recorder(["PostToolBatch"], () => ({ continue: false, stopReason: "enough" }));
   // The results of calls are stored together with the next reply, here the command, which ends only with the turn.
-  const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 300"}\nthen\nsay: never';
+  const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 300","wait_seconds":120}\nthen\nsay: never';
   const run = await sdk.run(script, { hooks: seen.hooks });
   assert.equal(run.result.subtype, "error_during_execution");
 });
