@@ -199,14 +199,14 @@ test("calls PermissionDenied for a call that a rule denies, with the reason", as
   assert.ok(denied !== undefined && toolResults(run)[0]?.includes(denied.reason));
 });
 
-/** Starts a background sub-agent that works for long, and ends the run. Returns its session and what the executable wrote. */
+/** Starts a background sub-agent that works for long, and ends the run. Returns its session and the run. */
 async function leaveBehind(options: Options) {
   const task = { prompt: "pause: 600000\nsay: never", profile: "worker", run_in_background: true };
   const run = await sdk.run(`tool: sessions_spawn ${JSON.stringify(task)}${then}`, options);
   assert.equal(run.result.subtype, "success");
   const [started] = run.system("task_started");
   assert.ok(started?.subtype === "task_started");
-  return { id: started.task_id, stderr: run.stderr };
+  return { id: started.task_id, run };
 }
 
 async function isAtWork(sessionId: string): Promise<boolean> {
@@ -220,15 +220,15 @@ test("stops a background sub-agent at the end of a run whose hook reviews each c
   const allow: HookCallback = async () => ({
     hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision: "allow" },
   });
-  const { id, stderr } = await leaveBehind({ hooks: { PreToolUse: [{ hooks: [allow] }] } });
-  assert.match(stderr, new RegExp(`the sub-agent ${id} was stopped: `));
+  const { id, run } = await leaveBehind({ hooks: { PreToolUse: [{ hooks: [allow] }] } });
+  await run.untilStderr(new RegExp(`the sub-agent ${id} was stopped: `));
   await pollUntil(async () => !(await isAtWork(id)), "the end of the sub-agent");
 });
 
 test("leaves a background sub-agent at work at the end of a run without such a hook", async () => {
-  const { id, stderr } = await leaveBehind({});
-  assert.doesNotMatch(stderr, /was stopped/);
+  const { id, run } = await leaveBehind({});
   await pollUntil(() => isAtWork(id), "the sub-agent at work");
+  assert.doesNotMatch(run.stderr, /was stopped/);
   const client = apiClient(cluster.httpUrls, cluster.token);
   await client.fetch(`/api/sessions/${id}/cancel`, { method: "POST", body: "{}" });
 });
@@ -323,7 +323,7 @@ test("reports outputs of hooks that change nothing", async () => {
       ],
     },
   });
-  assert.match(run.stderr, /PostToolUse hook: updatedToolOutput has no effect here/);
+  await run.untilStderr(/PostToolUse hook: updatedToolOutput has no effect here/);
 });
 
 test("refuses a hook that it cannot call, with the reason", async () => {

@@ -127,7 +127,7 @@ test("denies immediately without a callback", async () => {
   assert.ok(denied?.subtype === "permission_denied");
   assert.equal(denied.tool_name, "write");
   assert.ok(toolResults(run).includes(JSON.stringify(denied.message)));
-  assert.match(run.stderr, /denied: write/);
+  await run.untilStderr(/denied: write/);
 });
 
 test("withdraws a question that somebody else decides", async () => {

@@ -6,15 +6,17 @@ import {
   type SDKResultMessage,
   type SDKUserMessage,
 } from "@anthropic-ai/claude-agent-sdk";
-import { cliPrograms, type TestCluster } from "@parley/testing";
+import { cliPrograms, untilValue, type TestCluster } from "@parley/testing";
 
 interface SdkRun {
   readonly messages: readonly SDKMessage[];
   readonly results: readonly SDKResultMessage[];
   /** The last result. Throws without one. */
   readonly result: SDKResultMessage;
-  /** What the executable wrote to standard error. */
+  /** What the executable has written to standard error, as far as it has arrived: the messages do not wait for it. */
   readonly stderr: string;
+  /** Resolves when standard error matches. */
+  untilStderr(pattern: RegExp): Promise<unknown>;
   /** The error with which the SDK ended the iteration; undefined: it ended normally. */
   readonly failure: Error | undefined;
   of<T extends SDKMessage["type"]>(type: T): Extract<SDKMessage, { type: T }>[];
@@ -47,8 +49,13 @@ export function sdkClient(cluster: Pick<TestCluster, "home">): SdkClient {
     async run(prompt, options, watch) {
       const messages: SDKMessage[] = [];
       let stderr = "";
+      const checks = new Set<() => void>();
+      const heard = (text: string): void => {
+        stderr += text;
+        for (const check of checks) check();
+      };
       let failure: Error | undefined;
-      const running = start(prompt, { stderr: (text) => (stderr += text), ...options });
+      const running = start(prompt, { stderr: heard, ...options });
       try {
         for await (const message of running) {
           messages.push(message);
@@ -61,7 +68,18 @@ export function sdkClient(cluster: Pick<TestCluster, "home">): SdkClient {
       return {
         messages,
         results,
-        stderr,
+        get stderr() {
+          return stderr;
+        },
+        untilStderr: (pattern) =>
+          untilValue(
+            () => pattern.exec(stderr),
+            (check) => {
+              checks.add(check);
+              return () => checks.delete(check);
+            },
+            () => `${String(pattern)} in ${JSON.stringify(stderr)}`,
+          ),
         failure,
         get result() {
           const result = results.at(-1);
