@@ -176,14 +176,20 @@ testAtBothSizes("shows what a rewind does to each file, and rewinds when the per
   await assert.rejects(readFile(file, "utf8"), { code: "ENOENT" });
 });
 
-testAtBothSizes("follows a turn that was running when the chat is opened again", async (size) => {
+testAtBothSizes("shows the open question of a turn that was running when the chat is opened again", async (size) => {
+  const chat = ["--conversation", `reopened-${size.columns}`];
+  const question = /^ *1\. red$/m;
   {
-    await using first = await open(["--conversation", `reopened-${size.columns}`], size);
+    await using first = await open(chat, size);
+    first.send("say: before it");
+    await first.shows(/^before it$/m);
     first.send('tool: ask_user {"question":"Red or blue?","options":["red","blue"]}', "then", "say: painted");
-    await first.shows(/Red or blue\?/);
+    await first.shows(question);
   }
-  await using terminal = await open(["--conversation", `reopened-${size.columns}`], size);
-  await terminal.shows(/thinking \d+ s|waiting/);
+  await using terminal = await open(chat, size);
+  await terminal.shows(question);
+  assert.match(terminal.screen, /continued from [^]*│ before it[^]*› tool: ask_user [^]*Red or blue\?[^]*1\. red/);
+  assert.equal(terminal.screen.match(/› tool: ask_user/g)?.length, 1);
   terminal.send("blue");
   await terminal.shows(/^painted$/m);
 });

@@ -96,10 +96,8 @@ class TerminalChat {
     this.#supervisor = supervisorOf((text) =>
       this.#apply({ type: "entry", entry: { kind: "note", tone: "warning", text } }),
     );
-    const chat = await openChat(this.#target, place, this.#listener());
-    this.#chat = chat;
     const refresh = async (): Promise<void> => {
-      this.#session = await currentSession(this.#gateway, place, chat.conversation.session);
+      this.#session = await currentSession(this.#gateway, place, this.#chat?.conversation.session ?? null);
       this.#facts = await this.#gateway
         .run(api.agent, omitUndefined({ session: this.#session?.sessionId }))
         .catch(() => null);
@@ -110,8 +108,11 @@ class TerminalChat {
     const [consoleUrl = null] = this.#target.urls();
     const places = { folder: workspaceFolder(this.#target), consoleUrl };
     this.#output(bannerLines(this.#facts, this.#session, places).join("\n"));
-    const recap = await recapOf(this.#gateway, this.#session);
+    const recap = await recapOf(this.#gateway, this.#session, place.running);
     if (recap !== null) this.#apply({ type: "entry", entry: recap });
+    // After the recap: the events of a running turn follow it.
+    const chat = await openChat(this.#target, place, this.#listener());
+    this.#chat = chat;
     this.#note(chat.canSpeak ? "/help lists commands and keys" : "this session belongs to another channel: read-only");
     if (place.running !== undefined) this.#follow(place.running.turnId);
     this.#screen.start();

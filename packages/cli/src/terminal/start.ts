@@ -58,30 +58,38 @@ export async function currentSession(
   return sessionOf(gateway, id ?? place.session ?? null, place.conversation).catch(() => null);
 }
 
-/** The running turn of a chat that was left and is opened again; undefined: none, or it belongs to another channel. */
+/**
+ * The running turn of a chat that was left and is opened again, with all that happened in it: an open question is shown. Undefined: none,
+ * or it belongs to another channel.
+ */
 export async function runningTurn(gateway: Gateway, place: ChatPlace): Promise<RunningTurn | undefined> {
   if (place.session !== undefined) return undefined;
   const session = await currentSession(gateway, place, null);
   if (session === null || session.runningTurnId === null) return undefined;
-  const { sessionId, seq: afterSeq, runningTurnId: turnId } = session;
-  const after = Math.max(0, afterSeq - recapEvents);
+  const { sessionId, seq, runningTurnId: turnId } = session;
+  const after = Math.max(0, seq - recapEvents);
   const found = await gateway.run(api.messages, { id: sessionId, after, limit: recapEvents }).catch(() => null);
-  const isOurs = found?.messages.some(
-    ({ turnId: of, from }) => of === turnId && from?.channel === "http" && from.conversation === place.conversation,
-  );
-  return isOurs === true ? { turnId, sessionId, afterSeq } : undefined;
+  const own = found?.messages.filter((message) => message.turnId === turnId) ?? [];
+  const isOurs = own.some(({ from }) => from?.channel === "http" && from.conversation === place.conversation);
+  return isOurs ? { turnId, sessionId, afterSeq: Math.min(...own.map((message) => message.seq)) - 1 } : undefined;
 }
 
 /** The last events of a session that are read for the recap. */
 const recapEvents = 60;
 const maxRecapTexts = 4;
 
-/** The end of the earlier conversation; null: there is none, or it cannot be read. */
-export async function recapOf(gateway: Gateway, session: SessionSummary | null): Promise<RecapEntry | null> {
+/** The end of the conversation before the turn that the chat follows; null: there is none, or it cannot be read. */
+export async function recapOf(
+  gateway: Gateway,
+  session: SessionSummary | null,
+  followed: RunningTurn | undefined,
+): Promise<RecapEntry | null> {
   if (session === null || session.messageCount === 0) return null;
   const after = Math.max(0, session.seq - recapEvents);
   const found = await gateway.run(api.messages, { id: session.sessionId, after, limit: recapEvents }).catch(() => null);
-  return found === null ? null : recapEntry(found.messages, session.updatedAt);
+  if (found === null) return null;
+  const earlier = found.messages.filter(({ turnId }) => turnId !== followed?.turnId);
+  return recapEntry(earlier, session.updatedAt);
 }
 
 /** The last texts of people and of the agent; null: there are none. Pure. */
