@@ -2,7 +2,7 @@
 import { pollUntil } from "@parley/testing/until";
 import { ownerAccess } from "../src/http/api-access.ts";
 import assert from "node:assert/strict";
-import { operations, type OperationDefinition } from "@parley/contracts";
+import { healthReports, operations, type OperationDefinition } from "@parley/contracts";
 import { readdirSync, readFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
@@ -266,6 +266,30 @@ test("documents every served route in /openapi.json", async () => {
   const defined = Object.values<OperationDefinition>(operations).flatMap(({ http }) => http?.path ?? []);
   const written = new Set([...served, ...defined].map((url) => url.replaceAll(/:(\w+)/g, "{$1}")));
   assert.deepEqual(Object.keys(document.paths).sort(), [...written].sort());
+});
+
+test("gives a service more time in the status when none of its replicas has responded", async () => {
+  const bus = await stack.stack.bus("tool-runner");
+  const second = Promise.withResolvers<void>();
+  let requests = 0;
+  const report = { service: "tool-runner", replica: "slow", pid: 1, role: "active", epoch: null, ready: true } as const;
+  const served = bus.serve(healthReports["tool-runner"], async () => {
+    requests += 1;
+    if (requests === 2) second.resolve();
+    await second.promise;
+    return { ...report, uptimeSeconds: 1, rssMib: 1, version: "1", details: {} };
+  });
+  await bus.flush();
+  const { replicas } = await gateway
+    .json<{ replicas: { service: string; replica: string }[] }>("/api/status")
+    .finally(() => {
+      served.close();
+      second.resolve();
+    });
+  assert.deepEqual(
+    replicas.filter(({ service }) => service === "tool-runner").map(({ replica }) => replica),
+    ["slow"],
+  );
 });
 
 test("lists every responding replica in the status", async () => {

@@ -223,3 +223,17 @@ test("waits for the report of a slow replica, and for others only until each acc
   assert.deepEqual(await stateOf(null, [standby]), ["standby", [250]], "nobody has the connection");
   assert.deepEqual(await stateOf("one/1", []), ["unknown", [250, 500, 1_000, 2_000]]);
 });
+
+test("waits no longer for reports when the store fails, which is reported by itself", async () => {
+  const failed = Promise.reject(new Error("the store is away"));
+  const waits: number[] = [];
+  const gather = async (waitMs: number) => {
+    waits.push(waitMs);
+    // A rejection without a handler would end the process here.
+    await new Promise(setImmediate);
+    return [];
+  };
+  assert.deepEqual(await gatherReports(gather, failed), []);
+  assert.deepEqual(waits, [250]);
+  await assert.rejects(failed, /the store is away/);
+});

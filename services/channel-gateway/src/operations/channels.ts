@@ -10,6 +10,7 @@ import {
   settingNamesOf,
   store,
 } from "@parley/contracts";
+import { gatherUntil } from "./gather.ts";
 import { implement, OperationError, type AccountRef } from "./operation.ts";
 
 /** How long replicas have to answer. */
@@ -36,17 +37,15 @@ export async function gatherReports(
   gather: (waitMs: number) => Promise<Report[]>,
   status: Promise<readonly (AccountRef & { owner: string | null })[]>,
 ): Promise<Report[]> {
-  const reports: Report[] = [];
-  for (const waitMs of reportMs) {
-    reports.push(...(await gather(waitMs)));
-    const missing = (await status).some((account) => {
+  // A failure ends the gathering; the caller, who awaits `status` too, reports it.
+  const accounts = status.catch(() => []);
+  return gatherUntil(reportMs, gather, async (reports) =>
+    (await accounts).every((account) => {
       const { state } = bestReport(reports, account);
       // Another replica has the connection: its own report is missing.
-      return state === "unknown" || (state === "standby" && account.owner !== null);
-    });
-    if (!missing) break;
-  }
-  return reports;
+      return state !== "unknown" && (state !== "standby" || account.owner === null);
+    }),
+  );
 }
 
 const isSame = (one: AccountRef, other: AccountRef) => one.channel === other.channel && one.account === other.account;

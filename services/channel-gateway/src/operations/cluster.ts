@@ -10,14 +10,15 @@ import {
   type OperationOutput,
   type ReplicaReport,
 } from "@parley/contracts";
+import { gatherUntil } from "./gather.ts";
 import { pairingCodeHash } from "./pairing-code.ts";
 import { version } from "@parley/chassis";
 import { accessRules, maySee } from "./access.ts";
 import { settingRows } from "./setting-rows.ts";
 import { implement, UsageError, type OperationCall, type Speaker } from "./operation.ts";
 
-/** How long replicas have to report their status. */
-const gatherMs = 250;
+/** How long the replicas of a service have to report their status; the second time applies when none did. */
+const reportMs = [250, 1_000];
 const statusModelMs = 500;
 /** Timeout for services that answer from memory. */
 const agentMs = 1_000;
@@ -88,7 +89,10 @@ export const clusterOperations = [
   implement(operations.clusterStatus, async (_input, { deps: { bus } }) => {
     const [model, ...reports] = await Promise.all([
       bus.request(controlModels, {}, { timeoutMs: statusModelMs }).catch(() => null),
-      ...Object.values(healthReports).map((report) => bus.gather(report, {}, gatherMs)),
+      ...Object.values(healthReports).map((report) => {
+        const gather = (waitMs: number): Promise<ReplicaReport[]> => bus.gather(report, {}, waitMs);
+        return gatherUntil(reportMs, gather, (reports) => reports.length > 0);
+      }),
     ]);
     return { version, model, replicas: reports.flat().toSorted(byServiceAndName) };
   }),
