@@ -13,7 +13,7 @@ import {
 } from "@parley/testing";
 import { AccountRejectedError, type OutboundPart } from "../src/channels/channel.ts";
 import { AnswerParts } from "../src/channels/text/parts.ts";
-import { encryptedNotice } from "../src/channels/matrix/rooms.ts";
+import { encryptedNotice, noticeType } from "../src/channels/matrix/rooms.ts";
 import { MatrixAgent as Agent } from "./support/matrix.ts";
 
 const soon = () => AbortSignal.timeout(60_000);
@@ -360,6 +360,9 @@ describe("the Matrix adapter", { skip: await missingSynapse() }, () => {
     await ann.send(room, "m.room.encrypted", secret);
     const [notice] = await ann.untilMessages(room, agent.userId, 1);
     assert.equal(notice?.content["body"], encryptedNotice);
+    // A connection that ends before it has stored that it said so says it again.
+    const record = `/user/${agent.userId}/rooms/${encodeURIComponent(room)}/account_data/${noticeType}`;
+    await pollUntil(() => agent.account.call("GET", record).catch(() => null), "the record of the notice");
     await agent.disconnect();
     await ann.send(room, "m.room.encrypted", secret);
     await agent.connect();

@@ -16,7 +16,7 @@ type People = Pick<MatrixAccount, "owners" | "allow_from" | "dm_policy" | "group
 /** Timeout of one request. */
 const requestTimeoutMs = 15_000;
 /** Account data of a room on the homeserver: the sentence was sent. */
-const noticeType = "org.parley.encrypted_notice";
+export const noticeType = "org.parley.encrypted_notice";
 
 export const encryptedNotice =
   "I cannot answer here because this room is end-to-end encrypted, which I do not support yet: please create a room with encryption turned off and invite me there.";
