@@ -112,11 +112,12 @@ export class SdkMessages {
         return [{ type: "system", subtype: "model_fallback", from_model: from, to_model: to, reason }];
       }
       case "tool.started":
-        return turn.started(event.callId, atMs);
+        return turn.hasCall(event.callId) ? turn.started(event.callId, atMs) : turn.keepEarly(event, atMs);
       case "tool.progress":
         // Their clients know figures and messages of tools; what a command prints is in its result.
         return event.progress.output === undefined ? turn.moved(event.callId, atMs, event.progress) : [];
       case "tool.finished":
+        if (!turn.hasCall(event.callId)) return turn.keepEarly(event, atMs);
         return turn.finished(event.callId, atMs, event.durationMs);
       case "message":
         return this.#message(turn, turnId, event, atMs);
@@ -200,9 +201,9 @@ export class SdkMessages {
         const reply = { id, model, content, stop, usage };
         const partial = this.#options.partial ? streamed(turn.partial.commit(reply)) : [];
         if (content.length === 0) return partial;
-        const assistantMessage = { id, type: "message", role: "assistant", model, content } as const;
-        const end = { ...stop, usage };
-        return [...partial, { type: "assistant", parent_tool_use_id: null, message: { ...assistantMessage, ...end } }];
+        const assistantMessage = { id, type: "message", role: "assistant", model, content, ...stop, usage } as const;
+        const early = turn.takeEarly().flatMap((each) => this.#bodies(turn, turnId, each.event, each.atMs));
+        return [...partial, { type: "assistant", parent_tool_use_id: null, message: assistantMessage }, ...early];
       }
       case "tool": {
         const answered = [...over(turn, "waiting"), ...turn.answered(message.parts, atMs)];

@@ -21,6 +21,8 @@ const unknownToolText = "Tool not found: ";
 /** The content of a missing result, because every call must have one. */
 const noResult = "The turn ended before this call returned a result.";
 
+type CallEvent = Extract<SessionEvent, { type: "tool.started" | "tool.finished" }>;
+
 export class SdkTurn {
   readonly partial = new PartialMessages();
   /** When its first event was received, in milliseconds since 1970. */
@@ -40,6 +42,8 @@ export class SdkTurn {
   toolMs = 0;
   /** Deltas of the next reply that arrived before the results of open calls. */
   held: { event: SessionEvent; atMs: number }[] = [];
+  /** Starts and ends of calls whose message has not arrived: live events overtake durable ones. */
+  #early: { event: CallEvent; atMs: number }[] = [];
   #openSince: number | null = null;
   readonly #calls = new Map<string, Call>();
 
@@ -62,6 +66,23 @@ export class SdkTurn {
   /** Whether any tool call has no result yet. */
   get open(): boolean {
     return [...this.#calls.values()].some(({ answered }) => !answered);
+  }
+
+  hasCall(callId: string): boolean {
+    return this.#calls.has(callId);
+  }
+
+  /** Keeps an event until the message with its call has arrived. */
+  keepEarly(event: CallEvent, atMs: number): [] {
+    this.#early.push({ event, atMs });
+    return [];
+  }
+
+  /** Removes and returns the kept events of calls that have arrived since. */
+  takeEarly(): { event: CallEvent; atMs: number }[] {
+    const early = this.#early;
+    this.#early = early.filter(({ event }) => !this.hasCall(event.callId));
+    return early.filter(({ event }) => this.hasCall(event.callId));
   }
 
   /** The arguments of a call, as parsed JSON; undefined: the call is unknown. */

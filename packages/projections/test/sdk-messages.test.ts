@@ -288,6 +288,22 @@ test("reports progress only for open calls, with one end before the result", () 
   );
 });
 
+test("reports the start and the end of a call after its reply when they arrive before it", () => {
+  const about = { turnId: "t", callId: "c", tool: "ls" };
+  const call = { type: "tool_call" as const, id: "c", name: "ls", input: "{}" };
+  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts: [call], model: "m", createdAt: "" };
+  const messages = stream([
+    { type: "tool.started", ...about, input: "{}" },
+    { type: "tool.finished", ...about, isError: false, content: "a.txt", durationMs: 7 },
+    { type: "message", seq: 1, message },
+    end,
+  ]).filter(({ type }) => type !== "system" && type !== "stream_event");
+  assert.deepEqual(
+    messages.map((each) => (each.type === "tool_progress" ? [each.status, each.elapsed_time_seconds] : each.type)),
+    ["assistant", ["start", 0], ["end", 0.007], "user", "result"],
+  );
+});
+
 // design: 003.8
 test("emits well-formed stream events that stop before their message", () => {
   fc.assert(
