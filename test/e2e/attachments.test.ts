@@ -129,7 +129,7 @@ test("shows a PDF inside the tool's result, also in the next turn, when a tool r
 test("sees a Telegram photo, sends a workspace file as a document, and shows both over HTTP", async () => {
   const picture = png("telegram");
   peer.sendFile(picture, { kind: "photo", caption: "say: a photo came" });
-  await peer.untilSent(1);
+  await peer.untilAnswered(1);
   const image = lastBlocks("a photo came").find((block) => block.type === "image");
   assert.equal(image?.source.data, picture.toString("base64"));
 
@@ -138,7 +138,7 @@ test("sees a Telegram photo, sends a workspace file as a document, and shows bot
   const call = JSON.stringify({ text: "here it is", attachments: [{ id, name: "out.pdf" }] });
   const script = `tool: attach {"path":"out.pdf"}\nthen\ntool: message ${call}\nthen\nsay: sent it`;
   peer.say(script);
-  const sent = await peer.untilSent(4);
+  const sent = await peer.untilAnswered(4);
   assert.deepEqual(
     sent.slice(1).map(({ text, file }) => [text, file?.kind, file?.name, file && hashOf(file.content)]),
     [

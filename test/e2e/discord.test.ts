@@ -29,10 +29,12 @@ groups = ["${peer.channelId}"]
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Waits for `count` answers and returns them. */
+/** Waits for `count` complete answers and returns them: one can be shown while it is written. */
 async function untilAnswers(count: number): Promise<string[]> {
-  await peer.untilSent(count);
-  return peer.sent.map(({ content }) => content);
+  return peer.until(`${count} answers`, () => {
+    const answers = peer.sent.map(({ content }) => content);
+    return answers.length >= count && answers.every((text) => !text.endsWith(" …")) ? answers : null;
+  });
 }
 
 // design: 004.22d

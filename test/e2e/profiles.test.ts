@@ -161,7 +161,7 @@ test("runs the profile that a chat request, a WebSocket frame or the account of 
   await fixture.happens((event) => event.type === "turn.finished" && event.text === "by socket");
   socket.close();
   telegram.say("say: by telegram");
-  await telegram.untilSent(1);
+  await telegram.untilAnswered(1);
   const keys = ["http:default:chat@worker", "http:default:socket@worker", "telegram:coder:42"];
   const sessions = await Promise.all(keys.map((key) => fixture.session(key)));
   assert.deepEqual(

@@ -74,7 +74,7 @@ async function deliver({ cluster, telegram }: ClusterFixture, id: string): Promi
     body,
   });
   assert.equal(response.status, 202, await response.text());
-  await telegram.untilSent(1);
+  await telegram.untilAnswered(1);
 }
 
 /** The trace that begins at the webhook; returns a span by the beginning of its name, once it has arrived. */

@@ -75,7 +75,7 @@ test("sends a test delivery whose answer arrives in the chat of reply_to", async
   const { code, stdout, stderr } = await parley("webhooks", "test", "repo");
   assert.equal(code, 0, stderr);
   assert.match(stdout, /stored in session/);
-  const [answer] = await telegram.untilSent(1);
+  const [answer] = await telegram.untilAnswered(1);
   assert.equal(answer?.chatId, 42);
 });
 
@@ -98,7 +98,7 @@ test("answers an event that GitHub's own library signed, with its description as
     body,
   });
   assert.equal(response.status, 202);
-  const answers = await telegram.untilSent(count + 1);
+  const answers = await telegram.untilAnswered(count + 1);
   assert.match(answers.at(-1)?.text ?? "", /I read the comment/);
 });
 
@@ -109,11 +109,11 @@ test("answers what a real Alertmanager notifies of a firing and a resolved alert
   const startsAt = new Date(Date.now() - 60_000).toISOString();
   const count = telegram.sent.length;
   await alertmanager.alert({ labels, annotations: { summary: "The disk of db-1 is full" }, startsAt });
-  const [fired] = (await telegram.untilSent(count + 1)).slice(count);
+  const [fired] = (await telegram.untilAnswered(count + 1)).slice(count);
   assert.match(fired?.text ?? "", /Alertmanager: firing \(1\) alertname=DiskFull/);
   assert.match(fired?.text ?? "", /instance=db-1\n +The disk of db-1 is full/);
   await alertmanager.alert({ labels, startsAt, endsAt: new Date(Date.now() - 1_000).toISOString() });
-  const [resolved] = (await telegram.untilSent(count + 2)).slice(count + 1);
+  const [resolved] = (await telegram.untilAnswered(count + 2)).slice(count + 1);
   assert.match(resolved?.text ?? "", /Alertmanager: resolved \(1\)[\s\S]*until: /);
 });
 

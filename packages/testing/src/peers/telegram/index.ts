@@ -79,6 +79,8 @@ export interface TelegramPeer extends AsyncDisposable {
   readonly webhook: Webhook | null;
   /** Resolves with the messages once there are `count` of them. */
   untilSent(count: number): Promise<readonly SentMessage[]>;
+  /** The same once none of them is a preview, which shows the beginning of an answer whose turn may still run. */
+  untilAnswered(count: number): Promise<readonly SentMessage[]>;
   untilCalls(method: string, count: number): Promise<readonly ApiCall[]>;
   until<Value>(what: string, done: () => Value | null): Promise<Value>;
   close(): Promise<void>;
@@ -157,6 +159,11 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
       return state.webhook;
     },
     untilSent: (count) => state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null)),
+    untilAnswered: (count) =>
+      state.until(`${count} complete messages`, () => {
+        const isComplete = state.sent.every(({ text }) => !text.endsWith(" …"));
+        return isComplete && state.sent.length >= count ? state.sent : null;
+      }),
     untilCalls: (method, count) =>
       state.until(`${count} calls of ${method}`, () => {
         const calls = state.calls.filter((call) => call.method === method);
