@@ -113,6 +113,8 @@ async function startSharedPostgres(): Promise<SharedPostgres> {
         full_page_writes: "off",
         synchronous_commit: "off",
         wal_level: "minimal",
+        // No database lives long enough to need it, and a worker would visit each of them every minute.
+        autovacuum: "off",
         max_wal_size: "512MB",
         max_connections: "400",
       },
@@ -153,9 +155,10 @@ async function runTests(args: readonly string[]): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "parley-test-run-"));
   const started = performance.now();
   const isShared = files.length >= sharedFromFiles;
-  const postgres = isShared ? await startSharedPostgres() : undefined;
+  const starting = isShared ? startSharedPostgres() : undefined;
   try {
-    const [bundles] = isShared ? await Promise.all([buildBundles(), fillCompileCache()]) : [];
+    const building = isShared ? Promise.all([buildBundles(), fillCompileCache()]) : undefined;
+    const [postgres, [bundles] = []] = await Promise.all([starting, building]);
     const paths = files.map((file) => resolve(root, file));
     const runs = isShared ? writeTestProcesses(paths, root, folder) : paths;
     const runner = spawn(process.execPath, [...options, ...runs], {
@@ -171,7 +174,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     const [code, signal] = (await once(runner, "exit")) as [number | null, NodeJS.Signals | null];
     return code ?? 128 + constants.signals[signal ?? "SIGKILL"];
   } finally {
-    await postgres?.remove();
+    await (await starting?.catch(() => undefined))?.remove();
     rmSync(folder, { recursive: true, force: true });
     const seconds = Math.round((performance.now() - started) / 1000);
     const cpu = cpuSeconds();
