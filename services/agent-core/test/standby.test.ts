@@ -81,7 +81,7 @@ describe("the silence of a leader", () => {
 });
 
 describe("the presence of a leader", () => {
-  const answer = { type: "answer", holder: "b/1" } as const;
+  const answer = { type: "answer", holder: "b/1", epoch: 1 } as const;
   const unserved = { type: "unserved" } as const;
   /** The absent holder after these pings, one every 100 ms, with absence after 200 ms. */
   const absentAfter = (pings: [PingResult, connection: number][]) => {

@@ -282,6 +282,18 @@ describe("steps", () => {
     assert.equal(late.result?.content, "first");
   });
 
+  test("a takeover that arrives late changes nothing when another replica has taken over since", async () => {
+    const { epoch } = fixture;
+    const acquire = (after: number) =>
+      core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "late", after });
+    await fixture.takeOver();
+    assert.deepEqual(await acquire(epoch), { epoch: fixture.epoch, unchanged: true });
+    const before = await core.request(store.inboxPending, { epoch: fixture.epoch, limit: 1 });
+    assert.ok(before, "the leader still leads");
+    assert.deepEqual(await acquire(fixture.epoch), { epoch: fixture.epoch + 1 });
+    await fixture.takeOver();
+  });
+
   test("a tool is not granted to a stale leader", async () => {
     const { turnId, sessionId } = await turnWithCall("stale-tool", "once");
     const old = fixture.epoch;

@@ -5,17 +5,23 @@ import { Empty, LeaseRef, storeRequest } from "./shared.ts";
 export const leadershipAcquire = storeRequest({
   subject: "store.leadership.acquire",
   clients: ["agent-core"],
-  doc: "Take over the leadership: waits for running writes, then raises the epoch. Requests with an older epoch are refused from then on.",
+  doc: "Take over the leadership: waits for running writes, then raises the epoch. Requests with an older epoch are refused from then on. Nothing changes if the epoch is not `after`: a request that the store receives late, after its sender has given up, takes the leadership from nobody.",
   input: z.object({
     opId: z.uuid(),
     holder: z.string(),
+    /** The newest epoch that the sender knows. Omitted by an older agent-core: the epoch is raised in any case. */
+    after: z.number().int().optional(),
     /** The secret that signs the grants of the new epoch: base64url of 32 random bytes. Omitted: the epoch has no grants. */
     grantKey: z
       .string()
       .regex(/^[A-Za-z0-9_-]{43}$/)
       .optional(),
   }),
-  output: z.object({ epoch: z.number().int() }),
+  output: z.object({
+    epoch: z.number().int(),
+    /** True: nothing changed, because `epoch` is not `after`. Omitted: the epoch of the holder has begun. */
+    unchanged: z.literal(true).optional(),
+  }),
 });
 
 export const leaseSync = storeRequest({

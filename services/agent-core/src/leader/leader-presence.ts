@@ -4,14 +4,14 @@
 export interface LeaderPresence {
   /** When the leader last answered a ping, or when observation started. Monotonic milliseconds, like all times here. */
   readonly lastAnswerAt: number;
-  /** Who answered last, and on which connection of this replica to the bus. */
-  readonly answered: { holder: string; connection: number } | undefined;
+  /** Who answered last, with which epoch, and on which connection of this replica to the bus. */
+  readonly answered: { holder: string; epoch: number; connection: number } | undefined;
   /** Since when nobody serves the leader's subject, after it had answered on the same connection; undefined: it is served, or unknown. */
   readonly absentSince: number | undefined;
 }
 
 /** Result of a ping. `unserved`: the bus reports that nobody serves the subject. `unknown`: no reply in time. */
-export type PingResult = { type: "answer"; holder: string } | { type: "unserved" } | { type: "unknown" };
+export type PingResult = { type: "answer"; holder: string; epoch: number } | { type: "unserved" } | { type: "unknown" };
 
 export function initialPresence(now: number): LeaderPresence {
   return { lastAnswerAt: now, answered: undefined, absentSince: undefined };
@@ -27,8 +27,10 @@ export function afterPing(
   { connection, now }: { connection: number; now: number },
 ): LeaderPresence {
   switch (result.type) {
-    case "answer":
-      return { lastAnswerAt: now, answered: { holder: result.holder, connection }, absentSince: undefined };
+    case "answer": {
+      const { holder, epoch } = result;
+      return { lastAnswerAt: now, answered: { holder, epoch, connection }, absentSince: undefined };
+    }
     case "unserved":
       return {
         ...before,

@@ -57,7 +57,12 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
       const owner = ownerName(config.replica, config.incarnation);
       if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.holder() })) {
         const key = createEpochKey();
-        const leaderStore = await requestEpoch(deps, { holder: owner, grantKey: key.grantKey }, signal);
+        const leaderStore = await requestEpoch(
+          deps,
+          lock,
+          { holder: owner, grantKey: key.grantKey, after: pings.lastEpoch() },
+          signal,
+        );
         if (leaderStore === undefined) {
           // Another standby may reach the store.
           await lock.release(owner).catch(() => undefined);
@@ -91,17 +96,29 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
   }
 }
 
-/** Undefined when the store gave no epoch: it is overloaded, restarts or cannot be reached. Throws only when the signal aborts. */
+/**
+ * Undefined when the store gave no epoch: it is overloaded, restarts or cannot be reached, or another replica has the lock meanwhile. Throws
+ * only when the signal aborts.
+ */
 async function requestEpoch(
   deps: LeadershipDeps,
-  input: { holder: string; grantKey: string },
+  lock: LeaderLock,
+  input: { holder: string; grantKey: string; after: number },
   signal: AbortSignal,
 ): Promise<LeaderStore | undefined> {
   const { lease } = deps.config;
   try {
     // Repeated well before others consider this replica dead: the reply may be lost with its store replica.
     const options = { timeoutMs: lease.giveUpMs, attemptMs: lease.silentMs / 3, signal };
-    return await LeaderStore.acquire(deps.bus, input, { ...options, lost: (reason) => deps.lost(reason) });
+    let { after } = input;
+    for (;;) {
+      const lost = (reason: string) => deps.lost(reason);
+      const acquired = await LeaderStore.acquire(deps.bus, { ...input, after }, { ...options, lost });
+      if (acquired instanceof LeaderStore) return acquired;
+      // An epoch that is not known here began before this replica had the lock, or another replica has the lock now and leads.
+      if (!(await lock.renew(input.holder).catch(() => false))) return undefined;
+      after = acquired.currentEpoch;
+    }
   } catch (error) {
     signal.throwIfAborted();
     deps.standing?.noEpoch(errorMessage(error));

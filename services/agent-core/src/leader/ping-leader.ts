@@ -14,6 +14,8 @@ import {
 
 export interface Pings {
   lastAnswerAt(): number;
+  /** The epoch of the leader that answered last; 0: none has. */
+  lastEpoch(): number;
   /** The last leader that answered, if its process has ended as far as the bus tells. */
   absent(): string | undefined;
   /** Resolves when a leader becomes absent. */
@@ -60,6 +62,7 @@ export function pingLeader(
   })();
   return {
     lastAnswerAt,
+    lastEpoch: () => presence.answered?.epoch ?? 0,
     absent,
     nextAbsence: () => absence.promise,
     stop: () => stopping.abort(),
@@ -68,8 +71,8 @@ export function pingLeader(
 
 async function ping(bus: Bus, timeoutMs: number): Promise<PingResult> {
   try {
-    const { holder } = await bus.request(controlPing, {}, { timeoutMs, once: true });
-    return { type: "answer", holder };
+    const { holder, epoch } = await bus.request(controlPing, {}, { timeoutMs, once: true });
+    return { type: "answer", holder, epoch };
   } catch (error) {
     return { type: bus.connected && WireError.is(error, "UNAVAILABLE") ? "unserved" : "unknown" };
   }

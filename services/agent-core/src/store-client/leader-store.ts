@@ -37,15 +37,15 @@ export class LeaderStore {
     this.#lost = lost;
   }
 
-  /** Begins a new epoch for `holder`. */
+  /** Begins a new epoch for `holder`. Resolves with the current epoch, and changes nothing, when that is not `after`. */
   static async acquire(
     bus: Pick<Bus, "request">,
     input: Omit<InputOf<typeof store.leadershipAcquire>, "opId">,
     options: RequestOptions & { lost: (reason: string) => void },
-  ): Promise<LeaderStore> {
+  ): Promise<LeaderStore | { currentEpoch: number }> {
     const { lost, ...rest } = options;
-    const { epoch } = await bus.request(store.leadershipAcquire, { opId: newId(), ...input }, rest);
-    return new LeaderStore(bus, epoch, lost);
+    const { epoch, unchanged } = await bus.request(store.leadershipAcquire, { opId: newId(), ...input }, rest);
+    return unchanged === true ? { currentEpoch: epoch } : new LeaderStore(bus, epoch, lost);
   }
 
   /**
