@@ -34,7 +34,8 @@ const helpText = `npm test -- [options] [files]     run the tests; without files
 Further options are those of \`node --test\`. The first run fetches the servers and the programs that tests need into .parley/servers.
 
 Environment variables: PARLEY_CHROMIUM (the browser of the console's tests) PARLEY_PROPERTY_RUNS (runs of each property test, or full)
-PARLEY_TEST_LOGS (set: prints the output of the services)`;
+PARLEY_TEST_LOGS (set: prints the output of the services) PARLEY_TEST_JITTER (a share from 0 to 1: delays that share of what sockets and
+pipes receive, to find tests and code that depend on timing; a few tests that measure time or memory fail with it)`;
 
 function print(line: string): void {
   console.error(line);
@@ -166,6 +167,7 @@ async function runTests(args: readonly string[]): Promise<number> {
       stdio: ["ignore", "inherit", "inherit"],
       env: {
         ...process.env,
+        ...jitterOptions(),
         ...(postgres === undefined ? {} : { PARLEY_TEST_POSTGRES: JSON.stringify(addresses(postgres)) }),
         ...(bundles === undefined ? {} : { PARLEY_TEST_BUNDLES: bundles }),
       },
@@ -181,6 +183,15 @@ async function runTests(args: readonly string[]): Promise<number> {
     const used = cpu === undefined ? "" : `, with ${Math.round(cpu)} s of CPU time`;
     print(`${files.length} test files ran in ${Math.floor(seconds / 60)} min ${seconds % 60} s${used}`);
   }
+}
+
+/** With PARLEY_TEST_JITTER, the option that delays the sockets of every test process. Throws when it is not a share. */
+function jitterOptions(): { NODE_OPTIONS?: string } {
+  const { PARLEY_TEST_JITTER: share = "", NODE_OPTIONS = "" } = process.env;
+  if (share === "") return {};
+  if (!(Number(share) >= 0 && Number(share) <= 1))
+    throw new Error(`PARLEY_TEST_JITTER is "${share}"; set it to a share from 0 to 1, for example 0.1.`);
+  return { NODE_OPTIONS: `${NODE_OPTIONS} --import=${new URL("test-jitter.ts", import.meta.url).href}` };
 }
 
 /** Modules that most test processes load, and the programs that tests start from their sources. */
