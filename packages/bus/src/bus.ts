@@ -10,7 +10,7 @@ import {
   type PayloadOf,
   type RequestContract,
 } from "@parley/contracts";
-import { PermissionViolationError, type Msg, type NatsConnection } from "nats";
+import { PermissionViolationError, type Msg, type NatsConnection, type Subscription } from "nats";
 import { abortable, backoffMs, omitUndefined } from "@parley/kit";
 
 import { openConnection, type Connection, type ConnectOptions } from "./connect.ts";
@@ -53,6 +53,9 @@ export class Bus {
   readonly #options: BusOptions;
   readonly #spans: BusSpans;
   readonly #running = new Set<Promise<void>>();
+  readonly #serving = new Set<Served>();
+  /** Closed subscriptions that the server may still deliver to. */
+  readonly #ending = new Set<Promise<void>>();
   /** Subjects that the server does not allow this role to subscribe. */
   readonly #denied = new Set<string>();
 
@@ -127,8 +130,14 @@ export class Bus {
         strategy: "timer",
         maxWait: waitMs,
       });
-      for await (const reply of replies)
-        answers.push(decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>);
+      for await (const reply of replies) {
+        try {
+          answers.push(decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>);
+        } catch (error) {
+          // A replica that is stopping; the others reply.
+          if (!WireError.is(error, "UNAVAILABLE")) throw error;
+        }
+      }
     } catch (error) {
       const failure = asWireError(error, subject);
       if (failure.code !== "UNAVAILABLE" && failure.code !== "TIMEOUT") throw failure;
@@ -147,14 +156,24 @@ export class Bus {
   ): Served {
     const subject = subjectOf(contract, this.namespace, params);
     const group = contract.served === "group" ? { queue: contract.server } : {};
+    let closed = false;
     const subscription = this.#connection.subscribe(subject, {
       ...group,
       callback: (error, message) => {
-        if (error === null) this.#track(continueTrace(message, () => this.#answer(contract, handle, message)));
-        else this.#unheard(subject, error);
+        if (error !== null) return this.#unheard(subject, error);
+        if (closed) return this.#sender.respond(message, encodeFailure(stopping(subject)));
+        this.#track(continueTrace(message, () => this.#answer(contract, handle, message)));
       },
     });
-    return { close: () => subscription.unsubscribe() };
+    const serving = {
+      close: () => {
+        closed = true;
+        this.#serving.delete(serving);
+        this.#end(subscription);
+      },
+    };
+    this.#serving.add(serving);
+    return serving;
   }
 
   /** Publishes an event once. It is lost when the connection is down. */
@@ -238,8 +257,12 @@ export class Bus {
     return this.#link.encrypted;
   }
 
-  /** Stops taking messages, waits for running handlers, sends pending messages, closes. */
+  /** Waits for running handlers, stops taking requests, sends pending messages, closes. */
   async drain(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    for (const serving of this.#serving) serving.close();
+    // Without a server, nothing more is delivered.
+    if (this.connected) await Promise.all(this.#ending);
     await Promise.allSettled(this.#running);
     this.#sender.flush();
     if (this.#connection.isClosed()) return;
@@ -279,12 +302,26 @@ export class Bus {
     this.#options.log.error({ err: error, subject }, "subscription failed");
   }
 
+  /** Ends a subscription after everything that the server delivers to it. */
+  #end(subscription: Subscription): void {
+    const ending = subscription
+      .drain()
+      // Closed already, or the connection is.
+      .catch(() => undefined)
+      .finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+  }
+
   #track(work: Promise<void>): void {
     const tracked = work
       .catch((error: unknown) => this.#options.log.error({ err: error }, "reply not sent"))
       .finally(() => this.#running.delete(tracked));
     this.#running.add(tracked);
   }
+}
+
+function stopping(subject: string): WireError {
+  return new WireError("UNAVAILABLE", `${subject}: this replica is stopping`);
 }
 
 /** Opens the bus. Waits while no server is available; throws when the login is refused. */

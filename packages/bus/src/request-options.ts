@@ -16,8 +16,8 @@ export interface RequestOptions {
 
 export interface Served {
   /**
-   * Stops taking new messages; running handlers continue. Messages that the server delivers before it processes this, until a `flush`, are
-   * lost: their senders wait for the attempt to time out and retry.
+   * Stops taking new requests; running handlers continue. Requests that the server delivers before it processes this are refused with
+   * UNAVAILABLE, so that their senders repeat them to another replica.
    */
   close(): void;
 }
