@@ -52,6 +52,9 @@ const payloads: string[] = [];
 /** Passwords and tokens that the start creates, by what they are for. */
 let created: Record<string, string>;
 
+/** Resolves when everything that was published so far has been received. */
+let received: () => Promise<void>;
+
 /** Receives every message of the bus, as a user without limits. */
 async function listen(url: string): Promise<void> {
   const { port, username, password } = new URL(url);
@@ -60,14 +63,24 @@ async function listen(url: string): Promise<void> {
     socket.destroy();
   });
   const login = JSON.stringify({ verbose: false, pedantic: false, headers: true, user: username, pass: password });
-  socket.write(`CONNECT ${login}\r\nSUB > 1\r\nPING\r\n`);
-  await new Promise<void>((resolve) => {
-    socket.setEncoding("utf8").on("data", (part: string) => {
-      if (part.includes("PING\r\n")) socket.write("PONG\r\n");
-      payloads.push(part);
-      if (part.includes("PONG\r\n")) resolve();
-    });
+  socket.write(`CONNECT ${login}\r\nSUB > 1\r\n`);
+  const pings: (() => void)[] = [];
+  let rest = "";
+  socket.setEncoding("utf8").on("data", (part: string) => {
+    payloads.push(part);
+    const text = rest + part;
+    rest = text.slice(-5);
+    for (const [line] of text.matchAll(/PING\r\n|PONG\r\n/g)) {
+      if (line.startsWith("PING")) socket.write("PONG\r\n");
+      else pings.shift()?.();
+    }
   });
+  received = () =>
+    new Promise((resolve) => {
+      pings.push(resolve);
+      socket.write("PING\r\n");
+    });
+  await received();
 }
 
 before(async () => {
@@ -165,6 +178,7 @@ let environment = "";
 async function provoke(): Promise<void> {
   const command = "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; echo deploy with $DEPLOY_KEY";
   await ask(`tool: exec ${JSON.stringify({ command })}\nthen\nsay: done`);
+  await received();
   environment = payloads.join("");
   await ask('tool: web_search {"query":"parley"}\nthen\nsay: searched');
   cluster.scripted?.failNext({ status: 401 });
@@ -220,7 +234,7 @@ test("appears in no command that Redis has ever executed", () => {
 
 test("appears in no payload of the bus", () => {
   const text = payloads.join("");
-  assert.match(text, /parley\.store\.turn\.claim/);
+  assert.match(text, /parley\.tool\.call\.exec/);
   assertClean("the bus", text);
 });
 

@@ -144,7 +144,7 @@ describe("the bus", () => {
       ["store", { DATABASE_URL: `tls://x:${secret}@127.0.0.1:1/parley` }, "DATABASE_URL"],
     ] as const) {
       const running = await startService(cleanup, service, { env });
-      if (running.child.exitCode === null) await once(running.child, "exit");
+      await running.ended;
       assert.equal(running.child.exitCode, 78, service);
       const text = running.lines.join("\n");
       assert.match(text, new RegExp(`${name}: .*unknown scheme`));

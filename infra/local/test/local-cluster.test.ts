@@ -64,6 +64,8 @@ test("starts with private servers, answers, and stops in order", async () => {
   await cluster.stop();
   const drained = lines.filter((line) => line.endsWith("has drained")).map((line) => line.replace(/-\d .*/, ""));
   assert.deepEqual(drained, ["channel-gateway", "channel-gateway", "agent-core", "tool-runner", "store"]);
+  // Its process had ended when this line was read.
+  assert.match(readFileSync(join(home.path, "logs", "store-1.log"), "utf8"), /store-1 has drained/);
   assert.deepEqual(
     started.filter((pid) => pid !== undefined && nameOf(pid) !== null),
     [],

@@ -65,14 +65,12 @@ async function hookRuns(turnId: string): Promise<Record<string, number>> {
 
 /** Rule evaluations of all running replicas since their start. */
 async function evaluations(): Promise<number> {
-  const ports = new Map<string, string>();
-  for (const line of fixture.cluster.lines) {
-    const [, replica, port] = /^(agent-core-\d+) .*"healthPort":(\d+)/.exec(line) ?? [];
-    if (replica !== undefined && port !== undefined) ports.set(replica, port);
-  }
-  assert.equal(ports.size, 2);
+  const ports = fixture.cluster
+    .replicas()
+    .flatMap(({ service, healthPort }) => (service === "agent-core" && healthPort !== null ? [healthPort] : []));
+  assert.equal(ports.length, 2);
   let sum = 0;
-  for (const port of ports.values()) {
+  for (const port of ports) {
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     for (const [, count] of metrics.matchAll(/^parley_permission_evaluations_total\{.*\} (\d+)$/gm))
       sum += Number(count);

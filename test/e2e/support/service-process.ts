@@ -12,6 +12,8 @@ interface Probe {
 
 export interface ServiceProcess {
   child: ChildProcess;
+  /** Resolves when the process has ended and `lines` is complete. */
+  ended: Promise<unknown>;
   /** Log lines, and all other output, in order. */
   lines: readonly string[];
   /** Sends a request to the health listener; status 0 while no port is open. */
@@ -47,10 +49,11 @@ export async function startService(
     stdio: ["ignore", "pipe", "pipe"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
-  const ended = once(child, "exit");
+  const exited = once(child, "exit");
+  const ended = once(child, "close");
   cleanup.add(async () => {
     child.kill("SIGKILL");
-    await ended;
+    await exited;
   });
   const lines: string[] = [];
   const waiting = new Set<() => void>();
@@ -76,6 +79,7 @@ export async function startService(
   };
   return {
     child,
+    ended,
     lines,
     probe,
     until: (path, wanted) => {

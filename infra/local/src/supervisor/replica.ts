@@ -157,6 +157,7 @@ export class Replica {
       const force = setTimeout(() => child.kill("SIGKILL"), drainMs);
       await exited;
       clearTimeout(force);
+      await this.#lastOutput();
     }
     this.#phase = "stopped";
     this.#log[Symbol.dispose]();
@@ -250,9 +251,13 @@ export class Replica {
     void watch();
   }
 
+  /** Resolves when the output of an ended process has been read; a child of the process may keep the streams open. */
+  async #lastOutput(): Promise<void> {
+    await Promise.race([this.#outputEnded, delay(lastOutputMs, undefined, { ref: false })]);
+  }
+
   async #failFirst(why: string): Promise<void> {
-    // Its last output may not have been read yet.
-    await Promise.race([this.#outputEnded, delay(lastOutputMs)]);
+    await this.#lastOutput();
     const lastLines = this.#log.lastLines().join("\n");
     const message = `${this.name} ${why}.${lastLines === "" ? "" : ` Its last lines:\n${lastLines}`}`;
     this.#first.reject(new LocalError("service_failed", message));

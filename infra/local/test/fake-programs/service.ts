@@ -1,6 +1,7 @@
 // A fake of a service: reports ready over IPC, drains on SIGTERM, exits when the supervisor has ended.
 // FAKE_SERVICE=config exits with a wrong configuration; FAKE_SERVICE=crash exits immediately; FAKE_SERVICE=deaf is never ready.
 
+import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -38,8 +39,10 @@ server.listen(Number(PARLEY_HTTP_PORT ?? 0), "127.0.0.1", () => {
   process.stdout.write(`${PARLEY_REPLICA} is ready\n`);
 });
 
+/** Its last line follows its end: a child prints it when the supervisor knows of the end. */
 const end = (): void => {
-  process.stdout.write(`${PARLEY_REPLICA} has drained\n`, () => process.exit(0));
+  const command = `while kill -0 ${process.pid} 2>/dev/null; do :; done; echo "${PARLEY_REPLICA} has drained"`;
+  spawn("/bin/sh", ["-c", command], { stdio: ["ignore", "inherit", "ignore"] }).once("spawn", () => process.exit(0));
 };
 process.on("SIGTERM", end);
 process.on("disconnect", () => process.exit(0));
