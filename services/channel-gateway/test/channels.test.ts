@@ -308,6 +308,8 @@ describe("channels", { concurrency: true }, () => {
     // Released: the second replica need not wait until it expires.
     assert.deepEqual(await leaseHolders("test:moving", "first/%"), []);
     await platform.until(() => platform.owners.at(-1) === "second");
+    // Before its answer, "three" would join its turn.
+    await platform.until(() => platform.sent.length === 2);
     platform.say({ conversation: "c", from: "boss", text: "three" });
     await platform.until(() => platform.sent.length === 3);
     // On a busy machine a lease may have expired before.
