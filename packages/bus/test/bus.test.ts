@@ -147,7 +147,7 @@ test("a role cannot send requests that its permissions do not allow", async () =
   const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
   const runner = await openTestBus(nats, "tool-runner", cleanup);
   await assert.rejects(
-    runner.request(store.leadershipAcquire, acquire, { timeoutMs: 300 }),
+    runner.request(store.leadershipAcquire, acquire, { once: true }),
     /leadership\.acquire: NATS denies this request: .* install this version's nats\.conf/,
   );
   serving.close();

@@ -51,7 +51,7 @@ test("drain answers or refuses each request that the server delivers meanwhile",
   await leaving.flush();
   const outcomes: Promise<string>[] = [];
   const ask = () => {
-    const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000, once: true });
+    const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 20_000, attemptMs: 20_000, once: true });
     outcomes.push(
       answer.then(
         () => "answered",
