@@ -61,9 +61,9 @@ test("drain answers or refuses each request that the server delivers meanwhile",
   };
   ask();
   await begun.promise;
-  let isOpen = true;
-  const drained = leaving.drain().finally(() => (isOpen = false));
-  while (isOpen) {
+  const open = { is: true };
+  const drained = leaving.drain().finally(() => (open.is = false));
+  while (open.is) {
     ask();
     await new Promise((resolve) => setImmediate(resolve));
   }
