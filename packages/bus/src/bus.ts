@@ -10,7 +10,7 @@ import {
   type PayloadOf,
   type RequestContract,
 } from "@parley/contracts";
-import { PermissionViolationError, type Msg, type NatsConnection, type Subscription } from "nats";
+import { PermissionViolationError, type Msg, type NatsConnection } from "nats";
 import { abortable, backoffMs, omitUndefined } from "@parley/kit";
 
 import { openConnection, type Connection, type ConnectOptions } from "./connect.ts";
@@ -19,6 +19,7 @@ import { measured, type RequestOutcome } from "./measure.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
 import type { RequestOptions, Served, SubjectParams } from "./request-options.ts";
 import { Sender } from "./sender.ts";
+import { Serving, stopping } from "./serving.ts";
 
 export interface BusOptions extends ConnectOptions {
   /** First token of every subject. */
@@ -52,10 +53,7 @@ export class Bus {
   readonly #link: Connection;
   readonly #options: BusOptions;
   readonly #spans: BusSpans;
-  readonly #running = new Set<Promise<void>>();
-  readonly #serving = new Set<Served>();
-  /** Closed subscriptions that the server may still deliver to. */
-  readonly #ending = new Set<Promise<void>>();
+  readonly #serving = new Serving();
   /** Subjects that the server does not allow this role to subscribe. */
   readonly #denied = new Set<string>();
 
@@ -165,15 +163,7 @@ export class Bus {
         this.#track(continueTrace(message, () => this.#answer(contract, handle, message)));
       },
     });
-    const serving = {
-      close: () => {
-        closed = true;
-        this.#serving.delete(serving);
-        this.#end(subscription);
-      },
-    };
-    this.#serving.add(serving);
-    return serving;
+    return this.#serving.add(subscription, () => (closed = true));
   }
 
   /** Publishes an event once. It is lost when the connection is down. */
@@ -259,11 +249,7 @@ export class Bus {
 
   /** Waits for running handlers, stops taking requests, sends pending messages, closes. */
   async drain(): Promise<void> {
-    await Promise.allSettled(this.#running);
-    for (const serving of this.#serving) serving.close();
-    // Without a server, nothing more is delivered.
-    if (this.connected) await Promise.all(this.#ending);
-    await Promise.allSettled(this.#running);
+    await this.#serving.end(() => this.connected);
     this.#sender.flush();
     if (this.#connection.isClosed()) return;
     // Without a server, draining would wait for a reconnect.
@@ -302,26 +288,9 @@ export class Bus {
     this.#options.log.error({ err: error, subject }, "subscription failed");
   }
 
-  /** Ends a subscription after everything that the server delivers to it. */
-  #end(subscription: Subscription): void {
-    const ending = subscription
-      .drain()
-      // Closed already, or the connection is.
-      .catch(() => undefined)
-      .finally(() => this.#ending.delete(ending));
-    this.#ending.add(ending);
-  }
-
   #track(work: Promise<void>): void {
-    const tracked = work
-      .catch((error: unknown) => this.#options.log.error({ err: error }, "reply not sent"))
-      .finally(() => this.#running.delete(tracked));
-    this.#running.add(tracked);
+    this.#serving.track(work.catch((error: unknown) => this.#options.log.error({ err: error }, "reply not sent")));
   }
-}
-
-function stopping(subject: string): WireError {
-  return new WireError("UNAVAILABLE", `${subject}: this replica is stopping`);
 }
 
 /** Opens the bus. Waits while no server is available; throws when the login is refused. */
