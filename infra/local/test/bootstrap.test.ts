@@ -39,11 +39,13 @@ test("forwards a signal once and waits for the script to exit", async () => {
     console.log("listening");`;
   writeFileSync(script, source);
   const child = spawn(process.execPath, [bootstrap, script], { stdio: ["ignore", "pipe", "inherit"] });
+  // Listens from the start: the process may end before its last line is read.
+  const ended = once(child, "exit");
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   assert.equal((await lines.next()).value, "listening");
   child.kill("SIGTERM");
   assert.equal((await lines.next()).value, "1");
-  const [code] = (await once(child, "exit")) as [number];
+  const [code] = (await ended) as [number];
   assert.equal(code, 9);
 });
 
