@@ -28,7 +28,9 @@ export async function probeBubblewrap(
 ): Promise<ProbeResult> {
   if (process.platform !== "linux") return { works: false, reason: "it needs Linux" };
   let reason = "";
-  for (const disableUserNamespaces of [true, false]) {
+  for (const disableUserNamespaces of [true, true, false]) {
+    // Only a bubblewrap that cannot disable them runs without; any other failure may be temporary.
+    if (!disableUserNamespaces && !/userns|user[_ ]namespace/i.test(reason)) break;
     const [program = "", ...sandbox] = bubblewrapArguments({ ...options, disableUserNamespaces });
     const outcome = await run(program, [...sandbox, ...before.argv, "/bin/sh", "-c", `${before.trial}\n${trial}`]);
     if (outcome === "sandboxed") return { works: true, bwrap: options.bwrap, disableUserNamespaces };
