@@ -76,7 +76,15 @@ test("starts with private servers, answers, and stops in order", async () => {
 
 test("restarts a killed replica on its port, and drains a replica before a requested restart", async () => {
   using home = folder();
-  await using cluster = await startLocalCluster({ ...base, home: home.path, servers: given });
+  const drained = Promise.withResolvers<void>();
+  await using cluster = await startLocalCluster({
+    ...base,
+    home: home.path,
+    servers: given,
+    onServiceLine: (_, line) => {
+      if (line === "store-1 has drained") drained.resolve();
+    },
+  });
   const before = cluster.replicas().find(({ service }) => service === "channel-gateway");
   await cluster.kill("channel-gateway", 1, "SIGKILL");
   await cluster.whenReady("channel-gateway", 1);
@@ -89,6 +97,7 @@ test("restarts a killed replica on its port, and drains a replica before a reque
   const first = storePid();
   await cluster.restart("store", 1);
   assert.notEqual(storePid(), first);
+  await drained.promise;
   assert.match(readFileSync(join(home.path, "logs", "store-1.log"), "utf8"), /store-1 has drained/);
   await assert.rejects(cluster.restart("store", 9), { code: "bad_option", message: "There is no replica store-9." });
 });
