@@ -46,12 +46,13 @@ const epochPause = { firstMs: 250, maxMs: 2_000, jitter: 0.2 };
 export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): Promise<Leadership> {
   const { config, bus, log } = deps;
   const lock = new LeaderLock(config.redis, config.namespace, config.lease.ttlMs, log, deps.redisState);
-  lock.connect();
   const released = listenForRelease(bus);
   const pings = pingLeader(bus, config.lease, { signal, answered: () => deps.standing?.leaderFound() });
   const holders = new Holders();
   let failures = 0;
   try {
+    // The first attempt would fail, and the next one is a poll later.
+    await lock.connect();
     for (;;) {
       signal.throwIfAborted();
       const owner = ownerName(config.replica, config.incarnation);

@@ -42,9 +42,12 @@ export class LeaderLock {
     this.#ttlMs = ttlMs;
   }
 
-  /** Starts connecting; commands fail until the connection is up. Connection errors are logged by the handler above. */
-  connect(): void {
-    this.#redis.connect().catch(() => undefined);
+  /**
+   * Resolves when the first attempt to connect has ended, after at most a second; commands fail until the connection is up. Connection errors
+   * are logged by the handler above.
+   */
+  async connect(): Promise<void> {
+    await this.#redis.connect().catch(() => undefined);
   }
 
   /** Tries to acquire the lock and returns its holder: `owner` on success. Throws when Redis does not respond. */
