@@ -11,10 +11,20 @@ import {
   type RequestContract,
 } from "@parley/contracts";
 import { PermissionViolationError, type Msg, type NatsConnection } from "nats";
-import { abortable, backoffMs, omitUndefined } from "@parley/kit";
+import { abortable, omitUndefined } from "@parley/kit";
 
+import { Attempts, pauseMs } from "./attempts.ts";
 import { openConnection, type Connection, type ConnectOptions } from "./connect.ts";
-import { asWireError, cancelled, decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
+import {
+  asWireError,
+  cancelled,
+  decode,
+  decodeAnswer,
+  encode,
+  encodeAnswer,
+  encodeFailure,
+  isDenied,
+} from "./envelope.ts";
 import { measured, type RequestOutcome } from "./measure.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
 import type { RequestOptions, Served, SubjectParams } from "./request-options.ts";
@@ -34,16 +44,6 @@ export interface BusOptions extends ConnectOptions {
   dropHints?: number;
   /** With tracing: also create a span for each request to the store. Default false. */
   traceStore?: boolean;
-}
-
-const defaultTimeoutMs = 10_000;
-const defaultAttemptMs = 2_500;
-/** Minimum length of an attempt; with less time left, the previous attempt's error is more informative. */
-const shortestTryMs = 100;
-
-/** Pause before a retry: short at first, because a restarted service is back within a second, then longer, to limit the load. */
-function pauseMs(tries: number): number {
-  return backoffMs(tries - 7, { firstMs: 25, maxMs: 1_000 }) * (0.75 + Math.random() / 2);
 }
 
 export class Bus {
@@ -94,24 +94,16 @@ export class Bus {
     options: RequestOptions,
   ): Promise<OutputOf<C>> {
     const headers = traceHeaders();
-    const deadline = performance.now() + (options.timeoutMs ?? defaultTimeoutMs);
-    for (let tries = 1; ; tries++) {
-      const remainingMs = Math.max(1, deadline - performance.now());
-      const attemptMs = contract.idempotent
-        ? Math.min(options.attemptMs ?? defaultAttemptMs, remainingMs)
-        : remainingMs;
+    const attempts = new Attempts(contract.idempotent, options);
+    for (;;) {
       try {
-        const reply = await abortable(this.#sender.request(subject, payload, attemptMs, headers), options.signal);
-        return decodeAnswer(contract.output, reply, subject) as OutputOf<C>;
+        const sent = this.#sender.request(subject, payload, attempts.nextMs(), headers);
+        return decodeAnswer(contract.output, await abortable(sent, options.signal), subject) as OutputOf<C>;
       } catch (error) {
         const aborted = options.signal?.aborted === true && error === options.signal.reason;
         const failure = aborted ? cancelled(subject) : asWireError(error, subject);
-        const again =
-          options.once !== true &&
-          (failure.code === "UNAVAILABLE" || (failure.code === "TIMEOUT" && contract.idempotent));
-        const pause = pauseMs(tries);
-        if (!again || this.#connection.isClosed() || performance.now() + pause + shortestTryMs > deadline)
-          throw failure;
+        const closed = this.#connection.isClosed();
+        const pause = attempts.pauseAfter(failure, { denied: isDenied(error), closed });
         await delay(pause, undefined, omitUndefined({ signal: options.signal })).catch(() => {
           throw cancelled(subject);
         });
@@ -249,7 +241,7 @@ export class Bus {
 
   /** Waits for running handlers, stops taking requests, sends pending messages, closes. */
   async drain(): Promise<void> {
-    await this.#serving.end(() => this.connected);
+    await this.#serving.end();
     this.#sender.flush();
     if (this.#connection.isClosed()) return;
     // Without a server, draining would wait for a reconnect.

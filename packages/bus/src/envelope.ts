@@ -78,6 +78,7 @@ export function asWireError(error: unknown, subject: string): WireError {
   return new WireError("UNAVAILABLE", `${subject}: the bus is not connected`, { cause: error });
 }
 
-function isDenied(error: unknown): boolean {
+/** NATS has refused the request: the permissions of its sender do not allow it. */
+export function isDenied(error: unknown): boolean {
   return error instanceof PermissionViolationError || (error instanceof Error && isDenied(error.cause));
 }

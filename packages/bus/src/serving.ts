@@ -5,8 +5,6 @@ import type { Served } from "./request-options.ts";
 
 export class Serving {
   readonly #open = new Set<Served>();
-  /** Closed subscriptions that the server may still deliver to. */
-  readonly #ending = new Set<Promise<void>>();
   readonly #running = new Set<Promise<void>>();
 
   /** `closed` is called when it closes: what is delivered after that must be refused. */
@@ -15,12 +13,8 @@ export class Serving {
       close: () => {
         closed();
         this.#open.delete(served);
-        const ending = subscription
-          .drain()
-          // Closed already, or the connection is.
-          .catch(() => undefined)
-          .finally(() => this.#ending.delete(ending));
-        this.#ending.add(ending);
+        // Ends after what the server delivers to it. Rejects when it is closed already, or its connection is.
+        subscription.drain().catch(() => undefined);
       },
     };
     this.#open.add(served);
@@ -33,11 +27,10 @@ export class Serving {
     this.#running.add(tracked);
   }
 
-  /** Waits for the running handlers, then closes what is still open. `connected`: whether the server can deliver more. */
-  async end(connected: () => boolean): Promise<void> {
+  /** Waits for the running handlers, then closes what is still open: what arrives after that is refused. */
+  async end(): Promise<void> {
     await Promise.all(this.#running);
     for (const served of this.#open) served.close();
-    if (connected()) await Promise.all(this.#ending);
     await Promise.all(this.#running);
   }
 }

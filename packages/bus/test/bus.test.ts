@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { connectBus } from "@parley/bus";
-import { controlPing, healthReports, inboxReady, newId, store, toolAlive, WireError } from "@parley/contracts";
+import { controlPing, healthReports, inboxReady, store, toolAlive, WireError } from "@parley/contracts";
 import { startNats, type NatsServer } from "@parley/local";
-import { Cleanup, openTestBus, pollUntil, startTcpLink, startTestNats } from "@parley/testing";
+import { Cleanup, openTestBus, pollUntil, startTcpLink } from "@parley/testing";
+import { acquire, startBusPair } from "./support/pair.ts";
 
 const cleanup = new Cleanup();
 let nats: NatsServer;
@@ -13,12 +14,9 @@ let core: Bus;
 let served: Bus;
 
 before(async () => {
-  nats = await startTestNats(cleanup);
-  [core, served] = await Promise.all([openTestBus(nats, "agent-core", cleanup), openTestBus(nats, "store", cleanup)]);
+  ({ nats, core, served } = await startBusPair(cleanup));
 });
 after(() => cleanup[Symbol.asyncDispose]());
-
-const acquire = { opId: newId(), holder: "h" };
 
 test("request waits for its server and gets a reply as soon as the server is available", async () => {
   const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000 });
@@ -147,10 +145,22 @@ test("a role cannot send requests that its permissions do not allow", async () =
   const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
   const runner = await openTestBus(nats, "tool-runner", cleanup);
   await assert.rejects(
-    runner.request(store.leadershipAcquire, acquire, { once: true }),
+    runner.request(store.leadershipAcquire, acquire, { timeoutMs: 300 }),
     /leadership\.acquire: NATS denies this request: .* install this version's nats\.conf/,
   );
   serving.close();
+});
+
+test("a denied request names the denial when a later attempt gets no reply", async () => {
+  const link = await startTcpLink(cleanup, Number(new URL(nats.url).port));
+  const url = nats.urlFor("tool-runner").replace(/:\d+$/, `:${link.port}`);
+  const log = { info() {}, warn() {}, error: () => link.cut() };
+  const bus = await connectBus({ url, namespace: "parley", role: "tool-runner", name: "x", log });
+  cleanup.add(async () => {
+    await link.restore();
+    await bus.drain();
+  });
+  await assert.rejects(bus.request(store.leadershipAcquire, acquire, { timeoutMs: 1_000 }), /NATS denies this request/);
 });
 
 test("logs a denied request once for each connection", async () => {

@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { connectBus } from "@parley/bus";
-import { controlPing, newId, store, WireError } from "@parley/contracts";
+import { controlPing, store, WireError } from "@parley/contracts";
 import { startNats, type NatsServer } from "@parley/local";
-import { Cleanup, openTestBus, startTestNats } from "@parley/testing";
+import { Cleanup, openTestBus, startTcpLink } from "@parley/testing";
+import { acquire, startBusPair } from "./support/pair.ts";
 
 const cleanup = new Cleanup();
 let nats: NatsServer;
@@ -13,12 +14,9 @@ let core: Bus;
 let served: Bus;
 
 before(async () => {
-  nats = await startTestNats(cleanup);
-  [core, served] = await Promise.all([openTestBus(nats, "agent-core", cleanup), openTestBus(nats, "store", cleanup)]);
+  ({ nats, core, served } = await startBusPair(cleanup));
 });
 after(() => cleanup[Symbol.asyncDispose]());
-
-const acquire = { opId: newId(), holder: "h" };
 
 test("a request that arrives after its replica has stopped serving is refused, and sent again to another one", async () => {
   const other = await openTestBus(nats, "store", cleanup);
@@ -70,6 +68,23 @@ test("drain answers or refuses each request that the server delivers meanwhile",
   await drained;
   const seen = new Set(await Promise.all(outcomes));
   assert.deepEqual([...seen].toSorted(), ["UNAVAILABLE", "answered"]);
+});
+
+test("drain refuses a request that arrives while it waits for the server", async () => {
+  const link = await startTcpLink(cleanup, Number(new URL(nats.url).port));
+  const url = nats.urlFor("store").replace(/:\d+$/, `:${link.port}`);
+  const log = { info() {}, warn() {}, error() {} };
+  const leaving = await connectBus({ url, namespace: "parley", role: "store", name: "leaving", log });
+  leaving.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
+  await leaving.flush();
+  link.cut();
+  const asked = core.request(store.leadershipAcquire, acquire, { timeoutMs: 20_000, attemptMs: 20_000, once: true });
+  // The server has sent the request to the replica.
+  await core.flush();
+  const drained = leaving.drain();
+  await link.restore();
+  await assert.rejects(asked, /this replica is stopping/);
+  await drained;
 });
 
 test("drain ends immediately when no server is available", { timeout: 10_000 }, async () => {

@@ -76,16 +76,15 @@ test("still announces a process that had ended by itself before", async () => {
 test("denies the gateway listing, reading, feeding and signalling processes", async () => {
   const { sessionId, id, goesThrough } = await begin("spied");
   const question = { sessionId, id, waitMs: 0, offset: null, limit: 100, input: "", end: false } as const;
-  // A repeated request could end with the timeout of its last attempt.
-  const once = true;
+  const timeoutMs = 500;
   const asked = [
-    () => gateway.request(toolProcesses, { sessionId }, { once }),
+    () => gateway.request(toolProcesses, { sessionId }, { timeoutMs }),
     ...(["poll", "log", "input", "signal"] as const).map(
       (action) => () =>
         gateway.request(
           toolProcess,
           { ...question, action, signal: "SIGKILL" },
-          { params: { replica: "keeps" }, once },
+          { params: { replica: "keeps" }, timeoutMs },
         ),
     ),
   ];
