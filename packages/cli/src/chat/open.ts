@@ -61,8 +61,19 @@ export interface OpenChat {
   close(): void;
 }
 
-/** Throws CliError when no gateway answers, the token is wrong or the session does not exist. */
+/** Finds a chat and connects. Throws CliError when no gateway answers, the token is wrong or the session does not exist. */
 export async function openChat(target: Target, place: ChatPlace, listener: Listener): Promise<OpenChat> {
+  const chat = await findChat(target, place, listener);
+  chat.connect();
+  return chat;
+}
+
+/** Like `openChat`, but the listener receives nothing before `connect`. */
+export async function findChat(
+  target: Target,
+  place: ChatPlace,
+  listener: Listener,
+): Promise<OpenChat & { connect(): void }> {
   const gateway = new Gateway(target);
   const { speaksAs, sessions, everything, thread } = await findPlace(gateway, place);
   const conversation = new Conversation(
@@ -82,8 +93,8 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
   );
   const link = new ReconnectingSocket(target, conversation);
   conversation.attach(link);
-  link.open();
-  return { conversation, canSpeak: speaksAs !== null, gateway, close: () => link.close() };
+  const chat = { conversation, canSpeak: speaksAs !== null, gateway, close: () => link.close() };
+  return { ...chat, connect: () => link.open() };
 }
 
 async function findPlace(gateway: Gateway, { conversation, session, onlyOurs, thread }: ChatPlace) {

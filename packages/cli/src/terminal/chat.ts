@@ -7,7 +7,7 @@ import { errorMessage, type QueueMode, type SessionSummary } from "@parley/contr
 import { omitUndefined } from "@parley/kit";
 
 import type { Listener, MessageExtras } from "../chat/connection.ts";
-import { openChat, type OpenChat } from "../chat/open.ts";
+import { findChat, type OpenChat } from "../chat/open.ts";
 import type { Outcome } from "../chat/turns.ts";
 import { api } from "../cluster/api.ts";
 import { Gateway } from "../cluster/gateway.ts";
@@ -96,8 +96,10 @@ class TerminalChat {
     this.#supervisor = supervisorOf((text) =>
       this.#apply({ type: "entry", entry: { kind: "note", tone: "warning", text } }),
     );
+    const chat = await findChat(this.#target, place, this.#listener());
+    this.#chat = chat;
     const refresh = async (): Promise<void> => {
-      this.#session = await currentSession(this.#gateway, place, this.#chat?.conversation.session ?? null);
+      this.#session = await currentSession(this.#gateway, place, chat.conversation.session);
       this.#facts = await this.#gateway
         .run(api.agent, omitUndefined({ session: this.#session?.sessionId }))
         .catch(() => null);
@@ -110,11 +112,10 @@ class TerminalChat {
     this.#output(bannerLines(this.#facts, this.#session, places).join("\n"));
     const recap = await recapOf(this.#gateway, this.#session, place.running);
     if (recap !== null) this.#apply({ type: "entry", entry: recap });
-    // After the recap: the events of a running turn follow it.
-    const chat = await openChat(this.#target, place, this.#listener());
-    this.#chat = chat;
     this.#note(chat.canSpeak ? "/help lists commands and keys" : "this session belongs to another channel: read-only");
     if (place.running !== undefined) this.#follow(place.running.turnId);
+    // The events of a running turn follow the recap.
+    chat.connect();
     this.#screen.start();
     for (const command of this.#options.commands) void this.#submit(command);
     await this.#left.promise;
