@@ -141,6 +141,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     console.error(`no test file matches ${patterns.join(" ")}`);
     return 1;
   }
+  const jitter = jitterOptions();
   const options = [
     "--test",
     "--conditions=@parley/source",
@@ -167,7 +168,7 @@ async function runTests(args: readonly string[]): Promise<number> {
       stdio: ["ignore", "inherit", "inherit"],
       env: {
         ...process.env,
-        ...jitterOptions(),
+        ...jitter,
         ...(postgres === undefined ? {} : { PARLEY_TEST_POSTGRES: JSON.stringify(addresses(postgres)) }),
         ...(bundles === undefined ? {} : { PARLEY_TEST_BUNDLES: bundles }),
       },
@@ -176,6 +177,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     const [code, signal] = (await once(runner, "exit")) as [number | null, NodeJS.Signals | null];
     return code ?? 128 + constants.signals[signal ?? "SIGKILL"];
   } finally {
+    // A failed start has been reported above, and has removed its folder.
     await (await starting?.catch(() => undefined))?.remove();
     rmSync(folder, { recursive: true, force: true });
     const seconds = Math.round((performance.now() - started) / 1000);
