@@ -2,7 +2,7 @@
 import { useSignal, type Signal } from "@preact/signals";
 import type { Attachment, QueueMode } from "@parley/contracts";
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { call, messageOf, request, type Result } from "../api/http.ts";
 import { bytes } from "../parts/format.ts";
 import { Icon } from "../parts/icons.tsx";
@@ -46,7 +46,8 @@ export function Composer({ session, running }: Props): JSX.Element {
     element.style.height = "auto";
     element.style.height = `${Math.min(maxHeightPx, element.scrollHeight)}px`;
   }, [text.value]);
-  useEffect(() => writeDraft(session.id, { text: text.value, files: files.value }), [text.value, files.value]);
+  // Before the next event, which may leave the chat.
+  useLayoutEffect(() => writeDraft(session.id, { text: text.value, files: files.value }), [text.value, files.value]);
 
   const menu = commandsFor(text.value, known.value);
   const send = () => {

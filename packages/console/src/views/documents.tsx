@@ -1,7 +1,7 @@
 // Documents and memory: the texts that define the agent and what it remembers, with versions, differences and restoring.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 import { call, type Result } from "../api/http.ts";
 import { href, route } from "../app/router.ts";
 import { documentDraft, readDraft, writeDraft } from "../chat/drafts.ts";
@@ -117,7 +117,8 @@ function Edit({ document, saved }: { document: Shown; saved: () => Promise<void>
   const kept = useMemo(() => readDraft(draft).text, [draft]);
   const content = useSignal(kept === "" ? document.content : kept);
   const isChanged = content.value !== document.content;
-  useEffect(
+  // Before the next event, which may leave the view.
+  useLayoutEffect(
     () => writeDraft(draft, { text: isChanged ? content.value : "", files: [] }),
     [draft, content.value, isChanged],
   );

@@ -197,8 +197,12 @@ describe("operating from the console", { skip }, () => {
     await api("/api/documents/put", { path: "AGENTS.md", content: "# Rules\n\nBe brief.\n" });
     await open("documents/AGENTS.md");
     await page.getByRole("button", { name: "Edit" }).click();
-    await page.getByLabel("Text of AGENTS.md").fill("# Rules\n\nBe thorough.\n");
-    await open("tools");
+    // The person leaves the view before the next frame is drawn.
+    await page.getByLabel("Text of AGENTS.md").evaluate((area) => {
+      (area as HTMLTextAreaElement).value = "# Rules\n\nBe thorough.\n";
+      area.dispatchEvent(new Event("input", { bubbles: true }));
+      location.hash = "#/tools";
+    });
     await page.locator(".tools").waitFor();
     await open("documents/AGENTS.md");
     await page.getByRole("button", { name: "Edit" }).click();
