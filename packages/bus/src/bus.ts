@@ -11,22 +11,13 @@ import {
   type RequestContract,
 } from "@parley/contracts";
 import { PermissionViolationError, type Msg, type NatsConnection } from "nats";
-import { abortable, omitUndefined } from "@parley/kit";
 
-import { Attempts, pauseMs } from "./attempts.ts";
+import { pauseMs, sendUntilReply } from "./attempts.ts";
 import { openConnection, type Connection, type ConnectOptions } from "./connect.ts";
-import {
-  asWireError,
-  cancelled,
-  decode,
-  decodeAnswer,
-  encode,
-  encodeAnswer,
-  encodeFailure,
-  isDenied,
-} from "./envelope.ts";
+import { asWireError, decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
 import { measured, type RequestOutcome } from "./measure.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, continueTrace, type BusSpans } from "./headers.ts";
+import { ResendDelays } from "./resend-delay.ts";
 import type { RequestOptions, Served, SubjectParams } from "./request-options.ts";
 import { Sender } from "./sender.ts";
 import { Serving, stopping } from "./serving.ts";
@@ -54,6 +45,7 @@ export class Bus {
   readonly #options: BusOptions;
   readonly #spans: BusSpans;
   readonly #serving = new Serving();
+  readonly #resendDelays = new ResendDelays();
   /** Subjects that the server does not allow this role to subscribe. */
   readonly #denied = new Set<string>();
 
@@ -94,21 +86,14 @@ export class Bus {
     options: RequestOptions,
   ): Promise<OutputOf<C>> {
     const headers = traceHeaders();
-    const attempts = new Attempts(contract.idempotent, options);
-    for (;;) {
-      try {
-        const sent = this.#sender.request(subject, payload, attempts.nextMs(), headers);
-        return decodeAnswer(contract.output, await abortable(sent, options.signal), subject) as OutputOf<C>;
-      } catch (error) {
-        const aborted = options.signal?.aborted === true && error === options.signal.reason;
-        const failure = aborted ? cancelled(subject) : asWireError(error, subject);
-        const closed = this.#connection.isClosed();
-        const pause = attempts.pauseAfter(failure, { denied: isDenied(error), closed });
-        await delay(pause, undefined, omitUndefined({ signal: options.signal })).catch(() => {
-          throw cancelled(subject);
-        });
-      }
-    }
+    return sendUntilReply(subject, {
+      ...options,
+      idempotent: contract.idempotent,
+      resend: this.#resendDelays.of(contract),
+      isClosed: () => this.#connection.isClosed(),
+      send: (timeoutMs) => this.#sender.request(subject, payload, timeoutMs, headers),
+      read: (reply) => decodeAnswer(contract.output, reply, subject) as OutputOf<C>,
+    });
   }
 
   /** Sends a request to every replica and returns the replies that arrive within `waitMs`. */

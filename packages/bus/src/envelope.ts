@@ -61,6 +61,10 @@ export function cancelled(subject: string): WireError {
   return new WireError("CANCELLED", `${subject}: cancelled`);
 }
 
+export function noReply(subject: string, cause?: unknown): WireError {
+  return new WireError("TIMEOUT", `${subject}: no reply in time`, { cause });
+}
+
 /** The error of a failed request: that of the reply, or CANCELLED, UNAVAILABLE or TIMEOUT. */
 export function asWireError(error: unknown, subject: string): WireError {
   if (WireError.is(error)) return error;
@@ -69,7 +73,7 @@ export function asWireError(error: unknown, subject: string): WireError {
     return new WireError("UNAVAILABLE", `${subject}: no replica serves it`, { cause: error });
   }
   if (error instanceof TimeoutError || (error instanceof RequestError && error.cause instanceof TimeoutError)) {
-    return new WireError("TIMEOUT", `${subject}: no reply in time`, { cause: error });
+    return noReply(subject, error);
   }
   if (isDenied(error)) {
     const remedy = "its permissions are of another version: install this version's nats.conf and reload NATS";

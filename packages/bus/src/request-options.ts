@@ -7,7 +7,10 @@ export interface RequestOptions {
   params?: SubjectParams;
   /** Deadline including retries. Default 10,000. */
   timeoutMs?: number;
-  /** Time after which an idempotent request is sent again. Default 2,500. */
+  /**
+   * Time after which an idempotent request is sent again. Default: where any replica may answer, from the durations of earlier replies,
+   * 200 to 2,500, and longer after each attempt without a reply; otherwise 2,500.
+   */
   attemptMs?: number;
   /** No retries: without a responder the request fails with UNAVAILABLE immediately, for callers that must check state before a retry. */
   once?: boolean;

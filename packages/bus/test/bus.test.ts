@@ -53,6 +53,38 @@ test("request is sent again when its reply is lost", async () => {
   serving.close();
 });
 
+test("request is sent again soon when earlier ones were answered fast", async () => {
+  let lost = 0;
+  let isLosing = false;
+  const end = Promise.withResolvers<void>();
+  const serving = served.serve(store.leadershipAcquire, async ({ holder }) => {
+    if (isLosing && ++lost === 1) await end.promise;
+    return { epoch: holder.length };
+  });
+  for (let fast = 0; fast < 20; fast += 1) await core.request(store.leadershipAcquire, acquire);
+  isLosing = true;
+  // Less than the longest wait for a reply.
+  assert.deepEqual(await core.request(store.leadershipAcquire, acquire, { timeoutMs: 2_000 }), { epoch: 1 });
+  assert.ok(lost > 1);
+  end.resolve();
+  serving.close();
+});
+
+test("the reply to an attempt that was given up still counts", async () => {
+  const replies: ((answer: { epoch: number }) => void)[] = [];
+  const serving = served.serve(store.leadershipAcquire, () => {
+    const { promise, resolve } = Promise.withResolvers<{ epoch: number }>();
+    replies.push(resolve);
+    // The second attempt is never answered.
+    if (replies.length === 2) replies[0]?.({ epoch: 7 });
+    return promise;
+  });
+  const options = { timeoutMs: 60_000, attemptMs: 100 };
+  assert.deepEqual(await core.request(store.leadershipAcquire, acquire, options), { epoch: 7 });
+  for (const reply of replies) reply({ epoch: 8 });
+  serving.close();
+});
+
 test("a server refuses a payload that does not match its contract and continues", async () => {
   const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 7 }));
   await assert.rejects(

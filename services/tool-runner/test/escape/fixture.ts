@@ -74,10 +74,11 @@ export async function openEscapeFixture(cleanup: Cleanup): Promise<EscapeFixture
     },
     raid: async (command, input = {}) => {
       const loot = `loot-${randomUUID()}`;
-      await fixture.call("exec", "once", {
+      const result = await fixture.call("exec", "once", {
         command: `{ ${command}\n} > ${loot} 2>&1; echo '${tried}' >> ${loot}`,
         ...input,
       });
+      assert.ok(existsSync(join(workspace, loot)), `the command did not run: ${result}`);
       const found = readFileSync(join(workspace, loot), "utf8");
       assert.match(found, new RegExp(`${tried}\n$`));
       return found;
