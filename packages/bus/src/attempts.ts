@@ -1,7 +1,7 @@
 // How often a request is sent: again while nobody serves it and, if it is idempotent, without a reply, until its deadline.
 import { setTimeout as delay } from "node:timers/promises";
 import { abortable, backoffMs, omitUndefined } from "@parley/kit";
-import { WireError } from "@parley/contracts";
+import type { WireError } from "@parley/contracts";
 import { asWireError, cancelled, isDenied, noReply } from "./envelope.ts";
 import type { RequestOptions } from "./request-options.ts";
 import { growth, maxResendMs, type ResendDelay } from "./resend-delay.ts";
