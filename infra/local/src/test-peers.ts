@@ -25,6 +25,7 @@ export const debianPackages = {
   swaks: "swaks",
   smtpd: "opensmtpd",
   promtool: "prometheus",
+  haproxy: "haproxy",
 };
 
 /** Programs of other Debian suites, by the name of their cache folder. */
