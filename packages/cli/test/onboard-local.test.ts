@@ -45,6 +45,7 @@ async function serveAtUsualPort(url: string, context: TestContext): Promise<Loca
   throw new Error("no usual port is free");
 }
 
+// design: 004.13b
 test("finds a model server at its usual port, offers its models, and uses the chosen one", async (context) => {
   const model = await startScriptedModel();
   cleanup.add(() => model.stop());
