@@ -103,7 +103,7 @@ export class Calls {
   async #live(key: string, call: RunningCall): Promise<CallAnswer> {
     const { request } = call;
     const startedAt = performance.now();
-    call.sayAlive();
+    // Most calls end before their first heartbeat.
     const heart = setInterval(call.sayAlive, this.#deps.times.aliveMs);
     try {
       if (this.#cancelled.delete(key)) stopCall(call, "cancelled");

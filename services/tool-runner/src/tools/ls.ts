@@ -53,14 +53,16 @@ async function listDirectory(path: string, context: ToolContext): Promise<ToolOu
 
 /** The root: files on disk and documents in one list. */
 async function listRoot(access: DocumentAccess, context: ToolContext): Promise<ToolOutput> {
-  const documents = (await listDocuments(access)) ?? [];
+  // The store answers while the directory is read.
+  const requested = listDocuments(access);
+  requested.catch(() => undefined);
   await using place = await context.workspace.resolve(".");
   await using directory = await openDirectory(place);
   const lines = new Map<string, () => string | Promise<string>>();
   for (const name of await readdir(inDirectory(directory, "."))) {
     if (!documentNames.has(name)) lines.set(name, () => describeEntry(directory, name));
   }
-  for (const entry of documents) lines.set(entry.name, entryLine(entry));
+  for (const entry of (await requested) ?? []) lines.set(entry.name, entryLine(entry));
   const sorted = [...lines].sort(([a], [b]) => (a < b ? -1 : 1));
   return await listing(
     sorted.map(([, text]) => text),
