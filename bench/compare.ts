@@ -40,7 +40,7 @@ export async function compare(folder: string, model: FakeModel): Promise<void> {
       );
       const ratio = after === before ? 1 : after / before;
       console.log(
-        `${what.padEnd(40)} ${before.toFixed(2).padStart(9)} ${after.toFixed(2).padStart(9)}  × ${ratio.toFixed(2)}`,
+        `${what.padEnd(52)} ${before.toFixed(2).padStart(9)} ${after.toFixed(2).padStart(9)}  × ${ratio.toFixed(2)}`,
       );
     }
   } finally {
@@ -82,19 +82,27 @@ async function loaded(side: Side, round: number): Promise<void> {
   const begun = performance.now();
   await sample(count, 64, (lane) => turn(side.gateway, lanes[lane]?.() ?? "", "hello"));
   note(side, "64 sessions, turns/s", (count * 1_000) / (performance.now() - begun));
-  let total = 0;
-  for (const [part, ms] of processorByPart(side.cluster)) {
-    const cost = (ms - (before.get(part) ?? 0)) / count;
-    total += cost;
-    note(side, `64 sessions, CPU-ms a turn: ${part}`, cost);
-  }
-  note(side, "64 sessions, CPU-ms a turn: all", total);
+  noteProcessor(side, "64 sessions", count, before);
 }
 
 async function tools(side: Side, round: number): Promise<void> {
   const chat = conversations(`tools-${round}`);
-  const durations = await sample(40, 1, () => turn(side.gateway, chat(), "rounds: 5"));
+  const count = 40;
+  const before = processorByPart(side.cluster);
+  const durations = await sample(count, 1, () => turn(side.gateway, chat(), "rounds: 5"));
   note(side, "five tool rounds, p50 ms", percentile(durations, 0.5));
+  noteProcessor(side, "five tool rounds", count, before);
+}
+
+/** The processor time of each part for one of `count` turns, since `before`. */
+function noteProcessor(side: Side, what: string, count: number, before: ReadonlyMap<string, number>): void {
+  let total = 0;
+  for (const [part, ms] of processorByPart(side.cluster)) {
+    const cost = (ms - (before.get(part) ?? 0)) / count;
+    total += cost;
+    note(side, `${what}, CPU-ms a turn: ${part}`, cost);
+  }
+  note(side, `${what}, CPU-ms a turn: all`, total);
 }
 
 function note({ figures }: Side, what: string, value: number): void {
