@@ -8,13 +8,18 @@ export const recent = signal<readonly SessionRow[]>([]);
 
 const shown = 12;
 let loading = false;
+let isStale = false;
 
-/** Loads the list again; a failure leaves it as it is. */
+/** Loads the list again, also when it changes while it is being loaded; a failure leaves it as it is. */
 export function recentChanged(): void {
+  isStale = loading;
   if (loading) return;
   loading = true;
   call<"sessionsList">("GET", "/api/sessions", { query: { limit: shown, status: "active" } })
     .then(({ sessions }) => (recent.value = sessions))
     .catch(() => undefined)
-    .finally(() => (loading = false));
+    .finally(() => {
+      loading = false;
+      if (isStale) recentChanged();
+    });
 }
