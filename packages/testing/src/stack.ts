@@ -17,8 +17,18 @@ export class Cleanup implements AsyncDisposable {
     this.#steps.push(step);
   }
 
+  /** Runs every step, then throws what failed. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const step of this.#steps.toReversed()) await step();
+    const errors: unknown[] = [];
+    for (const step of this.#steps.toReversed()) {
+      try {
+        await step();
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length === 1) throw errors[0];
+    if (errors.length > 1) throw new AggregateError(errors, `${errors.length} steps of the cleanup failed`);
   }
 }
 
