@@ -1,7 +1,7 @@
 export { parseEnvironment, readBaseConfig, tlsFilesIn, type BaseConfig, type Environment } from "./config.ts";
 export { configExitCode } from "./errors.ts";
 export { faultPoint } from "./fault.ts";
-export { grantSignature } from "./grant-signature.ts";
+export { grantKeyOf, grantSignature } from "./grant-signature.ts";
 export { lineFields, logFields, type LogFields } from "./log-fields.ts";
 export { createLogger, type Logger, type WriteFields } from "./logger.ts";
 export { createMetrics, type ServiceMetrics } from "./metrics.ts";

@@ -1,6 +1,6 @@
 // Grants of tool calls as a leader signs them, for tests that act as the leader.
 import { randomBytes, randomUUID } from "node:crypto";
-import { grantSignature } from "@parley/chassis";
+import { grantKeyOf, grantSignature } from "@parley/chassis";
 import { encodeGrant, joinGrant, noUsage, store, type Grant } from "@parley/contracts";
 import type { StoreStack } from "./stack.ts";
 
@@ -12,9 +12,10 @@ export interface TestSigner {
 }
 
 export function createTestSigner(): TestSigner {
-  const key = randomBytes(32);
+  const grantKey = randomBytes(32).toString("base64url");
+  const key = grantKeyOf(grantKey);
   return {
-    grantKey: key.toString("base64url"),
+    grantKey,
     sign: (call) => {
       const signed = encodeGrant({
         v: 1,

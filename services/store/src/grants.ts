@@ -1,7 +1,7 @@
 // Checks the grants of tool-runner requests: the signature with the key of the epoch, the expiry, and that the call is still open. It
 // does not depend on the handlers.
-import { createHash, timingSafeEqual } from "node:crypto";
-import { grantSignature } from "@parley/chassis";
+import { createHash, timingSafeEqual, type KeyObject } from "node:crypto";
+import { grantKeyOf, grantSignature } from "@parley/chassis";
 import { splitGrant, WireError, type Grant } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "./db/database.ts";
 
@@ -11,7 +11,7 @@ const maxKept = 1_000;
 export class Grants {
   readonly #database: Database;
   /** By epoch. The key of an epoch never changes. */
-  readonly #keys = new Map<number, Buffer>();
+  readonly #keys = new Map<number, KeyObject>();
   /** By token: a call sends several requests with the same token. */
   readonly #verified = new Map<string, Grant>();
 
@@ -39,14 +39,14 @@ export class Grants {
     return grant;
   }
 
-  async #keyOf(epoch: number): Promise<Buffer | undefined> {
+  async #keyOf(epoch: number): Promise<KeyObject | undefined> {
     const known = this.#keys.get(epoch);
     if (known !== undefined) return known;
     const { rows } = await withClient(this.#database, (client) =>
       client.query<{ grant_key: string }>("SELECT grant_key FROM parley.leader_keys WHERE epoch = $1", [epoch]),
     );
     if (rows[0] === undefined) return undefined;
-    const key = Buffer.from(rows[0].grant_key, "base64url");
+    const key = grantKeyOf(rows[0].grant_key);
     keep(this.#keys, epoch, key);
     return key;
   }

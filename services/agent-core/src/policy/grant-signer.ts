@@ -1,6 +1,6 @@
 // Signs the rights of tool calls with the key of one epoch. Only this process and the store have the key.
-import { randomBytes } from "node:crypto";
-import { grantSignature } from "@parley/chassis";
+import { randomBytes, type KeyObject } from "node:crypto";
+import { grantKeyOf, grantSignature } from "@parley/chassis";
 import { encodeGrant, joinGrant, type Grant } from "@parley/contracts";
 
 /** A runner offers a result to an unavailable store for ten minutes, and clocks differ. */
@@ -21,11 +21,12 @@ export interface EpochKey {
 }
 
 export function createEpochKey(): EpochKey {
-  const key = randomBytes(32);
-  return { grantKey: key.toString("base64url"), signerOf: (epoch) => (rights) => signGrant(key, epoch, rights) };
+  const grantKey = randomBytes(32).toString("base64url");
+  const key = grantKeyOf(grantKey);
+  return { grantKey, signerOf: (epoch) => (rights) => signGrant(key, epoch, rights) };
 }
 
-function signGrant(key: Buffer, epoch: number, { maxDurationMs, ...rights }: GrantedRights): string {
+function signGrant(key: KeyObject, epoch: number, { maxDurationMs, ...rights }: GrantedRights): string {
   const signed = encodeGrant({ v: 1, epoch, ...rights, expiresAt: Date.now() + maxDurationMs + marginMs });
   return joinGrant(signed, grantSignature(key, signed));
 }
