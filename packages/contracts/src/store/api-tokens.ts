@@ -77,7 +77,10 @@ export const auditAppend = storeRequest({
   subject: "store.audit.append",
   clients: ["channel-gateway"],
   doc: "Append an entry to the audit log. Entries are never changed or deleted.",
-  input: AuditEntrySchema.omit({ n: true, at: true }),
+  input: AuditEntrySchema.omit({ n: true, at: true }).extend({
+    /** Omitted by senders of older versions: a repetition is then a second entry. */
+    opId: z.uuid().optional(),
+  }),
   output: Empty,
 });
 

@@ -125,6 +125,8 @@ export class LeasePool {
     try {
       synced = await bus.request(store.leaseSync, request, {
         timeoutMs: leaseTimes.answerMs,
+        // Each execution that grants a lease raises its fence, so an overlapping one would end what the other has granted.
+        ...(acquire.length === 0 ? {} : { attemptMs: leaseTimes.answerMs }),
         signal: this.#stop.signal,
       });
     } catch {

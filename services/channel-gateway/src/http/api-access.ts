@@ -1,6 +1,6 @@
 // Who calls the API: the holder of the token of the configuration, who may do everything, or of a named token, which has scopes. Named
 // tokens are in the store, by their hashes.
-import { includesScope, store, type ApiScope } from "@parley/contracts";
+import { includesScope, newId, store, type ApiScope } from "@parley/contracts";
 import type { FastifyRequest } from "fastify";
 import { LRUCache } from "lru-cache";
 import { sha256Hex } from "../channels/digest.ts";
@@ -89,7 +89,7 @@ export class RefusalRecord {
     if (this.#written.has(key) || this.#written.size >= recordedPerMinute) return;
     this.#written.set(key, true);
     this.#deps.bus
-      .request(store.auditAppend, entry)
+      .request(store.auditAppend, { opId: newId(), ...entry })
       .catch((error: unknown) => this.#deps.log.warn({ err: error, action }, "audit entry not written"));
   }
 }

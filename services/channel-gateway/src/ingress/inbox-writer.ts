@@ -37,6 +37,8 @@ export class IdempotencyKeyReusedError extends Error {
 
 /** How long a message waits for the store; longer than a restart of it. After that the sender has to retry. */
 const putTimeoutMs = 5_000;
+/** Where the store may refuse the message, an overlapping attempt could store what the other one has refused. */
+const refusableAttemptMs = 2_500;
 /** How long the leader may take to confirm a cancellation; the store has recorded it in any case. */
 const controlTimeoutMs = 1_000;
 
@@ -103,7 +105,11 @@ export class InboxWriter {
     try {
       faultPoint("inbox.before_put");
       const input = newSessionId === undefined ? request : { ...request, newSessionId };
-      const kept = await this.#bus.request(store.inboxPut, input, { timeoutMs: putTimeoutMs });
+      const isRefusable = input.message.mode === "reject" || input.limits !== undefined;
+      const kept = await this.#bus.request(store.inboxPut, input, {
+        timeoutMs: putTimeoutMs,
+        ...(isRefusable ? { attemptMs: refusableAttemptMs } : {}),
+      });
       faultPoint("inbox.after_put");
       ({ sessionId } = kept);
       return kept;

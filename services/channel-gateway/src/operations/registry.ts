@@ -1,5 +1,5 @@
 // All operations, and their execution: access check, parsed input, answer, and the text for errors.
-import { includesScope, promptCommand, slashCommands, store, WireError, type ApiScope } from "@parley/contracts";
+import { includesScope, newId, promptCommand, slashCommands, store, WireError, type ApiScope } from "@parley/contracts";
 import { accessRefusal } from "./access.ts";
 import { approvalOperations } from "./approvals.ts";
 import { channelOperations } from "./channels.ts";
@@ -79,12 +79,12 @@ async function runRecorded(operation: Operation, input: unknown, call: Operation
   if (target === undefined) return operation.run(input, call);
   const entry = { actor: call.actor, action: definition.name, target };
   const { bus } = call.deps;
-  await bus.request(store.auditAppend, { ...entry, outcome: "requested" });
+  await bus.request(store.auditAppend, { opId: newId(), ...entry, outcome: "requested" });
   try {
     return await operation.run(input, call);
   } catch (error) {
     // The reason of the failure is for the caller: an entry that is missing here does not hide an effect.
-    await bus.request(store.auditAppend, { ...entry, outcome: "failed" }).catch(() => undefined);
+    await bus.request(store.auditAppend, { opId: newId(), ...entry, outcome: "failed" }).catch(() => undefined);
     throw error;
   }
 }

@@ -62,11 +62,16 @@ export async function runOperation<R>(database: Database, guard: Guard, operatio
       const { result, memo } = await operation.run(client, session, rows);
       faultPoint(`store.before_${operation.name}`);
       // The id is stored with the commit: one round trip, and id and work become visible together.
-      const remember =
-        memo === undefined ? "" : `EXECUTE parley_remember('${opId}', ${client.escapeLiteral(JSON.stringify(memo))});`;
-      await client.query(`${remember} COMMIT`);
-      faultPoint(`store.after_${operation.name}`);
-      return result;
+      if (memo !== undefined) {
+        await client.query(`EXECUTE parley_remember('${opId}', ${client.escapeLiteral(JSON.stringify(memo))}); COMMIT`);
+        faultPoint(`store.after_${operation.name}`);
+        return result;
+      }
+      // Nothing changed here, perhaps because an overlapping attempt of the same operation was faster: its result counts.
+      const [, earlier] = await Promise.all(
+        batchWrites(client, () => [client.query("COMMIT"), remembered(client, opId)]),
+      );
+      return earlier === undefined ? result : await replay(client, earlier);
     } catch (error) {
       await client.query("ROLLBACK").catch(() => undefined);
       const known = await recall(client, opId, error);
@@ -155,11 +160,13 @@ interface EnterRow {
 /** After a failure: another attempt of the same operation may have committed in the meantime. */
 async function recall(client: PoolClient, opId: string, error: unknown): Promise<unknown> {
   if (WireError.is(error, "STALE_EPOCH", "FENCED", "UNAVAILABLE")) return undefined;
-  const found = await client
-    .query<{ result: string }>("SELECT result FROM parley.ops WHERE op_id = $1", [opId])
-    .catch(() => undefined);
-  const row = found?.rows[0];
-  return row === undefined ? undefined : (JSON.parse(row.result) as unknown);
+  return remembered(client, opId).catch(() => undefined);
+}
+
+/** The memo of an operation that has committed; undefined if none has. */
+async function remembered(client: PoolClient, opId: string): Promise<unknown> {
+  const { rows } = await client.query<{ result: string }>("SELECT result FROM parley.ops WHERE op_id = $1", [opId]);
+  return rows[0] === undefined ? undefined : (JSON.parse(rows[0].result) as unknown);
 }
 
 /** A plain transaction, for writes that are idempotent by their own keys. */

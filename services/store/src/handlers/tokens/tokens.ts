@@ -1,8 +1,8 @@
 // Named tokens of the API, and the audit log.
-import { WireError, type store } from "@parley/contracts";
+import { newId, WireError, type store } from "@parley/contracts";
 import { and, desc, eq, gt, isNull, lt, or, sql, type SQL } from "drizzle-orm";
 import { apiTokens, auditLog } from "../../db/schema/index.ts";
-import { runTransaction, singleRow } from "../../db/operation.ts";
+import { runOperation, runTransaction, singleRow } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";
 
 const tokenColumns = {
@@ -92,9 +92,23 @@ export const tokenHandlers = {
     return { token };
   },
 
-  async auditAppend({ database }, { actor, action, target, outcome }) {
-    await database.orm.insert(auditLog).values({ actor, action, target, outcome });
-    return {};
+  async auditAppend({ database }, { opId = newId(), actor, action, target, outcome }) {
+    return runOperation<Record<string, never>>(
+      database,
+      { opId, epoch: null },
+      {
+        name: "audit",
+        async run(client) {
+          await client.query("INSERT INTO parley.audit_log (actor, action, target, outcome) VALUES ($1, $2, $3, $4)", [
+            actor,
+            action,
+            JSON.stringify(target),
+            outcome,
+          ]);
+          return { result: {}, memo: {} };
+        },
+      },
+    );
   },
 
   async auditList({ database }, { before, action, limit }) {
