@@ -103,7 +103,7 @@ export class Calls {
   async #live(key: string, call: RunningCall): Promise<CallAnswer> {
     const { request } = call;
     const startedAt = performance.now();
-    // Most calls end before their first heartbeat.
+    call.sayAlive();
     const heart = setInterval(call.sayAlive, this.#deps.times.aliveMs);
     try {
       if (this.#cancelled.delete(key)) stopCall(call, "cancelled");
