@@ -45,14 +45,13 @@ async function openPace(ground: WorkspaceFixture): Promise<{ allow: () => void; 
   const pipe = await open(path, constants.O_RDWR | constants.O_NONBLOCK);
   const { quota: room } = ground.workspace;
   const stepBytes = room.rules.maxBytes / steps;
-  let allowed = false;
   let given = 0;
-  let first: number | null = null;
+  /** What was there before the first step; null: none is allowed yet. */
+  let before: number | null = null;
   const step = () => {
-    first ??= room.usedBytes;
-    const counted = (room.usedBytes ?? 0) - (first ?? 0);
-    const isKnown = stepBytes === 0 || given - counted / stepBytes < uncountedSteps;
-    if (!allowed || !isKnown) return;
+    if (before === null) return;
+    const counted = Math.max(0, (room.usedBytes ?? 0) - before);
+    if (stepBytes !== 0 && given - Math.floor(counted / stepBytes) >= uncountedSteps) return;
     given += 1;
     writeSync(pipe.fd, "go\n");
   };
@@ -61,7 +60,7 @@ async function openPace(ground: WorkspaceFixture): Promise<{ allow: () => void; 
     clearInterval(timer);
     await pipe.close();
   };
-  return { allow: () => (allowed = true), close };
+  return { allow: () => (before = takenBy(ground.inside)), close };
 }
 
 async function openShell(setting: "bubblewrap" | "none", rules: QuotaRules, disk?: string): Promise<Shell> {
