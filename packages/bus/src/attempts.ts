@@ -75,9 +75,9 @@ class Attempts {
     return Math.max(1, this.#deadline - performance.now());
   }
 
-  /** How long the next attempt may take before the request is sent again, in milliseconds. */
+  /** How long the next attempt may take, in milliseconds: until the request is sent again, or else until its deadline. */
   get nextMs(): number {
-    if (!this.#idempotent) return this.leftMs;
+    if (!this.#idempotent || this.#once) return this.leftMs;
     return Math.min(this.#firstMs * growth ** this.#timeouts, this.#longestMs, this.leftMs);
   }
 

@@ -53,7 +53,7 @@ test("request is sent again when its reply is lost", async () => {
   serving.close();
 });
 
-test("request is sent again soon when earlier ones were answered fast", async () => {
+test("request is sent again soon when earlier ones were answered fast", async (t) => {
   let lost = 0;
   let isLosing = false;
   const end = Promise.withResolvers<void>();
@@ -61,16 +61,41 @@ test("request is sent again soon when earlier ones were answered fast", async ()
     if (isLosing && ++lost === 1) await end.promise;
     return { epoch: holder.length };
   });
+  t.after(() => {
+    serving.close();
+    end.resolve();
+  });
   for (let fast = 0; fast < 20; fast += 1) await core.request(store.leadershipAcquire, acquire);
   isLosing = true;
   // Less than the longest wait for a reply.
   assert.deepEqual(await core.request(store.leadershipAcquire, acquire, { timeoutMs: 2_000 }), { epoch: 1 });
   assert.ok(lost > 1);
-  end.resolve();
-  serving.close();
 });
 
-test("the reply to an attempt that was given up still counts", async () => {
+test("a request that is not idempotent is not sent again without a reply", async (t) => {
+  const gateway = await openTestBus(nats, "channel-gateway", cleanup);
+  const end = Promise.withResolvers<void>();
+  let arrived = 0;
+  let isStuck = false;
+  const serving = served.serve(store.fileClaim, async () => {
+    arrived += 1;
+    if (isStuck) await end.promise;
+    return { messages: [] };
+  });
+  t.after(() => {
+    serving.close();
+    end.resolve();
+  });
+  const claim = { accounts: [], ttlMs: 1_000, limit: 1 };
+  for (let fast = 0; fast < 20; fast += 1) await gateway.request(store.fileClaim, claim);
+  isStuck = true;
+  // An idempotent request would be sent again after 200 ms.
+  const stuck = gateway.request(store.fileClaim, claim, { timeoutMs: 700 });
+  await assert.rejects(stuck, (error) => WireError.is(error, "TIMEOUT"));
+  assert.equal(arrived, 21);
+});
+
+test("the reply to an attempt that was given up still counts", async (t) => {
   const replies: ((answer: { epoch: number }) => void)[] = [];
   const serving = served.serve(store.leadershipAcquire, () => {
     const { promise, resolve } = Promise.withResolvers<{ epoch: number }>();
@@ -79,10 +104,12 @@ test("the reply to an attempt that was given up still counts", async () => {
     if (replies.length === 2) replies[0]?.({ epoch: 7 });
     return promise;
   });
+  t.after(() => {
+    serving.close();
+    for (const reply of replies) reply({ epoch: 8 });
+  });
   const options = { timeoutMs: 60_000, attemptMs: 100 };
   assert.deepEqual(await core.request(store.leadershipAcquire, acquire, options), { epoch: 7 });
-  for (const reply of replies) reply({ epoch: 8 });
-  serving.close();
 });
 
 test("a server refuses a payload that does not match its contract and continues", async () => {

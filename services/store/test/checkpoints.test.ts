@@ -193,6 +193,19 @@ test("one rewind owns the workspace at a time, and a new instance fences a crash
   await assert.rejects(begin({ ...ended, turnId: randomUUID() }, two, "b#1"), failsWith("CONFLICT"));
 });
 
+test("overlapping requests of one runner for its rewind have the same fence", async () => {
+  const ended = await turn("overlapping");
+  const rewindId = randomUUID();
+  const [first, second] = await Promise.all([begin(ended, rewindId, "a#1"), begin(ended, rewindId, "a#1")]);
+  assert.equal(first.status, "granted");
+  assert.deepEqual(second, first);
+  const rewind = await permit(ended, rewindId);
+  await runner.request(store.rewindUpdate, { rewind, fence: first.fence, change: { report: null } });
+  const again = await begin(ended, rewindId, "a#1");
+  assert.ok(again.status === "granted" && again.fence > first.fence, "a new attempt after a failed one");
+  await runner.request(store.rewindUpdate, { rewind, fence: again.fence, change: { report: null } });
+});
+
 test("one of many concurrent rewinds is granted", async () => {
   const ended = await turn("many");
   const begun = await Promise.all(Array.from({ length: 10 }, (_, index) => begin(ended, randomUUID(), `r${index}#1`)));

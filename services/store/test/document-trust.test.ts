@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import { pollUntil } from "@parley/testing/until";
 import type { Bus } from "@parley/bus";
 import { letterOf, store, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -12,7 +11,7 @@ import { openDatabase } from "../src/db/database.ts";
 import { lineAuthors } from "../src/memory/authors.ts";
 import { fillAllAuthors } from "../src/memory/authors-of-version.ts";
 import { advisoryLocks } from "../src/db/advisory-locks.ts";
-import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
+import { failsWith, openStoreFixture, untilLocked, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: StoreFixture;
@@ -111,9 +110,7 @@ test("vouch does not cover a concurrent write", async () => {
     [path],
   );
   const vouching = vouch(path, 1);
-  const waits =
-    "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted";
-  await pollUntil(async () => (await sql.query(waits)).rowCount !== 0, "the lock");
+  await untilLocked(sql, 1);
   await sql.query("COMMIT");
   const { status, document } = await vouching;
   assert.deepEqual([status, document?.version], ["conflict", 2]);

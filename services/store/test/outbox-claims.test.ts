@@ -4,9 +4,8 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store, type InputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { pollUntil } from "@parley/testing/until";
 import { Client } from "pg";
-import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
+import { openStoreFixture, untilLocked, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: StoreFixture;
@@ -46,12 +45,7 @@ test("returns the claimed rows to both attempts of a claim that run at the same 
   await locker.query("SELECT FROM parley.outbox WHERE id = $1 FOR UPDATE", [outboxId]);
   const opId = randomUUID();
   const attempts = [claim("at-once", { opId }), claim("at-once", { opId })];
-  await pollUntil(async () => {
-    const { rowCount } = await fixture.sql.query(
-      "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted",
-    );
-    return (rowCount ?? 0) >= 2;
-  }, "both attempts to wait for the row");
+  await untilLocked(fixture.sql, 2);
   await locker.query("COMMIT");
   await locker.end();
   for (const rows of await Promise.all(attempts))

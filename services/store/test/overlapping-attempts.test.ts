@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
-import { Cleanup, pollUntil } from "@parley/testing";
+import { Cleanup } from "@parley/testing";
 import { Client } from "pg";
 import { advisoryLocks } from "../src/db/advisory-locks.ts";
-import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
+import { openStoreFixture, untilLocked, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: StoreFixture;
@@ -27,12 +27,7 @@ test("overlapping attempts of an operation have the same result", async () => {
   await locker.query("SELECT pg_advisory_xact_lock($1)", [advisoryLocks.documents]);
   const opId = randomUUID();
   const attempts = [put(opId, "two\n"), put(opId, "two\n")];
-  await pollUntil(async () => {
-    const { rowCount } = await fixture.sql.query(
-      "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted",
-    );
-    return (rowCount ?? 0) >= 2;
-  }, "both attempts to wait for the lock");
+  await untilLocked(fixture.sql, 2);
   await locker.query("COMMIT");
   await locker.end();
   for (const { status, document } of await Promise.all(attempts))

@@ -4,9 +4,8 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store, type InputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { pollUntil } from "@parley/testing/until";
 import { Client } from "pg";
-import { openStoreFixture, type StoreFixture } from "./support/fixture.ts";
+import { openStoreFixture, untilLocked, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: StoreFixture;
@@ -112,12 +111,7 @@ test("renews the lease of an account while the opening of a preview waits for it
     claimMs: 60_000,
   };
   const opened = fixture.gateway.request(store.previewOpen, opening);
-  await pollUntil(async () => {
-    const { rowCount } = await fixture.sql.query(
-      "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted",
-    );
-    return (rowCount ?? 0) > 0;
-  }, "the opening to wait for the turn");
+  await untilLocked(fixture.sql, 1);
   await fixture.gateway.request(store.leaseRenew, { name, fence, ttlMs: 60_000 });
   await locker.query("COMMIT");
   await locker.end();

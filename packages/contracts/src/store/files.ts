@@ -21,6 +21,8 @@ export type PendingFiles = z.infer<typeof PendingFilesSchema>;
 export const fileClaim = storeRequest({
   subject: "store.file.claim",
   clients: ["channel-gateway"],
+  // What a second attempt claims would wait until its claim expires.
+  idempotent: false,
   doc: "Claim messages whose files are missing and whose claim has expired, oldest first.",
   input: z.object({
     /** `channel:account` of the accounts whose files the caller can fetch. */

@@ -19,7 +19,6 @@ export interface FileFetcherDeps {
 const concurrent = 2;
 const sweepEveryMs = 4_000;
 const renewEveryMs = 2_000;
-const claimTimeoutMs = 10_000;
 /** Timeout for one attempt to fetch one file. */
 const fetchTimeoutMs = 60_000;
 /** Pauses before the second and the third attempt. */
@@ -81,9 +80,7 @@ export class FileFetcher {
       if (free > 0 && accounts.length > 0) {
         const claim = { accounts, ttlMs: fileTimes.claimMs, limit: free };
         // While the store is unavailable nothing can be claimed; the next sweep tries again.
-        // One attempt: what an overlapping one claims would wait for the end of its claim.
-        const options = { timeoutMs: claimTimeoutMs, attemptMs: claimTimeoutMs, signal };
-        const found = await this.#deps.bus.request(store.fileClaim, claim, options).catch(() => null);
+        const found = await this.#deps.bus.request(store.fileClaim, claim, { signal }).catch(() => null);
         for (const message of found?.messages ?? []) this.#keep(this.#fetch(message));
       }
       await delay(sweepEveryMs, undefined, { signal, ref: false }).catch(() => undefined);

@@ -15,7 +15,14 @@ import {
   type InputOf,
   type OutputOf,
 } from "@parley/contracts";
-import { createTestSigner, startStoreStack, temporaryFolder, type Cleanup, type StoreStack } from "@parley/testing";
+import {
+  createTestSigner,
+  pollUntil,
+  startStoreStack,
+  temporaryFolder,
+  type Cleanup,
+  type StoreStack,
+} from "@parley/testing";
 import { Client } from "pg";
 
 type Said = Partial<InboundMessage>;
@@ -39,6 +46,16 @@ export interface StoreFixture {
   started(sessionId: string, more?: Partial<InputOf<typeof store.turnClaim>>): Promise<ClaimedTurn>;
   /** A person sends a message in their own conversation, and a turn starts. */
   begun(said?: Said): Promise<{ sessionId: string; turnId: string }>;
+}
+
+/** Resolves when at least `count` statements of the store wait for a lock. */
+export async function untilLocked(sql: Client, count: number): Promise<void> {
+  await pollUntil(async () => {
+    const { rowCount } = await sql.query(
+      "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted",
+    );
+    return (rowCount ?? 0) >= count;
+  }, `${count} statements that wait for a lock`);
 }
 
 /** `settings`: parley.toml as the store reads it. */

@@ -2,8 +2,6 @@
 import type { Bus } from "@parley/bus";
 import { store, type InputOf, type CapturedDocument, type CapturedFile, type OutputOf } from "@parley/contracts";
 
-const beginTimeoutMs = 10_000;
-
 /** Who is about to change files: a call with its grant, or a rewind with its permit. */
 type Tracker = InputOf<typeof store.checkpointTrack>["by"];
 
@@ -45,8 +43,7 @@ export function createCheckpointClient(bus: Bus): CheckpointClient {
       }
     },
     unreferenced: async (sha256) => (await bus.request(store.checkpointUnreferenced, { sha256: [...sha256] })).sha256,
-    // One attempt: each execution raises the fence of the rewind.
-    begin: (input) => bus.request(store.rewindBegin, input, { timeoutMs: beginTimeoutMs, attemptMs: beginTimeoutMs }),
+    begin: (input) => bus.request(store.rewindBegin, input),
     update: async (input) => {
       await bus.request(store.rewindUpdate, input);
     },

@@ -146,7 +146,10 @@ async function runningProcess(client: PoolClient, sessionId: string, idle: reado
   return rows[0]?.id ?? null;
 }
 
-/** Starts the rewind, or lets another runner continue it under the next fence. */
+/**
+ * Starts the rewind, or lets another runner continue it under the next fence. A repeated or overlapping request of the runner that has it
+ * gets its fence again.
+ */
 async function startRewind(client: PoolClient, input: BeginInput): Promise<BeginOutput> {
   // Those whose lease has ended: only one rewind may run.
   await client.query("UPDATE parley.rewinds SET state = 'failed' WHERE state = 'running' AND id <> $1", [
@@ -155,7 +158,8 @@ async function startRewind(client: PoolClient, input: BeginInput): Promise<Begin
   const { rows } = await client.query<{ fence: number }>(
     `INSERT INTO parley.rewinds AS r (id, session_id, target_id, state, runner, expires_at)
      VALUES ($1, $2, $3, 'running', $4, now() + $5 * interval '1 millisecond')
-     ON CONFLICT (id) DO UPDATE SET state = 'running', runner = $4, fence = r.fence + 1, expires_at = excluded.expires_at
+     ON CONFLICT (id) DO UPDATE SET state = 'running', runner = $4, expires_at = excluded.expires_at,
+       fence = r.fence + CASE WHEN r.state = 'running' AND r.runner = $4 THEN 0 ELSE 1 END
      RETURNING fence`,
     [input.rewindId, input.sessionId, input.turnId, input.runner, input.ttlMs],
   );
