@@ -1,5 +1,6 @@
 // The state of one turn in the SDK-style stream: open calls, model calls, models, denials. Pure.
 import { ownToolName, type Message, type Part, type SessionEvent, type ToolProgress } from "@parley/contracts";
+import { isDenial } from "./denials.ts";
 import { PartialMessages } from "./sdk-partial.ts";
 import { jsonOr, stopOf } from "./sdk-blocks.ts";
 import { taskEnd } from "./sdk-system.ts";
@@ -14,9 +15,6 @@ interface Call {
   startedAt: number | null;
   answered: boolean;
 }
-
-/** How the refusal of an unknown tool begins, which is no denial. Must match agent-core's toolbox. */
-const unknownToolText = "Tool not found: ";
 
 /** The content of a missing result, because every call must have one. */
 const noResult = "The turn ended before this call returned a result.";
@@ -128,8 +126,7 @@ export class SdkTurn {
       call.answered = true;
       blocks.push({ type: "tool_result", tool_use_id: part.id, content: part.content, is_error: part.isError });
       // The live event of the denial may have been lost, or have arrived before the call.
-      if (part.refused === true && !part.content.startsWith(unknownToolText))
-        ends.push(...this.refused(part.id, part.content));
+      if (isDenial(part)) ends.push(...this.refused(part.id, part.content));
       const task = this.tasks.get(part.id);
       this.tasks.delete(part.id);
       if (task === undefined) continue;

@@ -1,6 +1,7 @@
 // Runs the messages of a case or a replay in a session of their own, and records what each turn did.
 
 import { ownToolName, type SessionEvent } from "@parley/contracts";
+import { Denials } from "@parley/projections";
 
 import type { AttachmentRef } from "../chat/connection.ts";
 import { reconnectTimeout } from "../chat/once.ts";
@@ -8,7 +9,8 @@ import { callPlace, openChat, ownPrefix } from "../chat/open.ts";
 import { api } from "../cluster/api.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import type { Target } from "../cluster/target.ts";
-import { note, type Io } from "../io/io.ts";
+import type { Io } from "../io/io.ts";
+import { noteDenials } from "../run/notes.ts";
 import { applySetup, isEmptySetup, type SessionSetup } from "../run/setup.ts";
 import type { TurnRecord } from "./graders.ts";
 
@@ -50,6 +52,7 @@ export async function withConversation<T>(
   const { session } = await gateway.run(api.openSession, begin);
   if (!isEmptySetup(setup)) await applySetup(gateway, setup, session.sessionId);
   const events: SessionEvent[] = [];
+  const denials = new Denials();
   const waiting = reconnectTimeout(io, { ...place, session: session.sessionId });
   const chat = await openChat(
     target,
@@ -58,7 +61,7 @@ export async function withConversation<T>(
     {
       event: (_session, event) => {
         events.push(event);
-        if (event.type === "tool.denied") note(io, `denied: ${ownToolName(event.tool)}: ${event.reason}`);
+        noteDenials(io, denials.event(event));
       },
       frame: () => undefined,
       ...waiting,

@@ -16,7 +16,7 @@ import { storeFiles } from "./attachments.ts";
 import { carryOut } from "./control.ts";
 import { finishRun } from "./finish.ts";
 import { type ProgramAnswer, readInput, replayOf, type UserInput } from "./input.ts";
-import { noteEvent } from "./notes.ts";
+import { RunNotes } from "./notes.ts";
 import { OpenQuestions } from "./open-questions.ts";
 import type { RunOptions } from "./options.ts";
 import { type RunSession, sessionOf } from "./place.ts";
@@ -57,6 +57,7 @@ export class Running {
   readonly #pending = new Set<Promise<void>>();
   /** Aborted when the run is stopped from outside. */
   readonly #ending = new AbortController();
+  readonly #notes: RunNotes;
   readonly #openQuestions = new OpenQuestions();
   readonly #subagents: Subagents;
   #forwardsTexts = false;
@@ -68,6 +69,7 @@ export class Running {
     this.#sessionId = sessionId;
     this.#name = conversation;
     this.#io = deps.io;
+    this.#notes = new RunNotes(deps.io, options.output);
     this.#instructions = options.instructions === null ? [] : [options.instructions];
     this.#program = new Program({
       ...deps,
@@ -105,7 +107,7 @@ export class Running {
   listener() {
     return {
       event: (_session: string, event: SessionEvent): void => {
-        noteEvent(this.#io, this.#options.output, event);
+        this.#notes.event(event);
         this.#openQuestions.follow(event);
         this.#program.event(event);
         if (this.#options.output === "stream-json") this.#subagents.receive(event, Date.now());
