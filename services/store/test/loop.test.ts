@@ -828,6 +828,18 @@ describe("approvals", () => {
     }
   });
 
+  test("gives a repeated request of a decision its first outcome, and another decision of the same call none", async () => {
+    const { turnId } = await calling(1);
+    const { approval } = await ask(turnId, 2);
+    const decision = { opId: randomUUID(), id: approval.id, allow: true, always: false, by: "owner" };
+    const outcome = async (opId: string) =>
+      (await gateway.request(store.approvalDecide, { ...decision, opId })).outcome;
+    const opIds = [decision.opId, decision.opId, randomUUID(), decision.opId];
+    const outcomes: string[] = [];
+    for (const opId of opIds) outcomes.push(await outcome(opId));
+    assert.deepEqual(outcomes, ["decided", "decided", "already", "decided"]);
+  });
+
   test("returns additions of a decision with the call and refuses contradictory ones", async () => {
     const { turnId, sessionId } = await calling(1);
     const { approval } = await ask(turnId, 2);

@@ -1,7 +1,7 @@
 // Named tokens of the API, and the record of what was changed by whom. The store holds only hashes of tokens.
 import { z } from "zod";
 import { ApiScopeSchema } from "../principals.ts";
-import { Empty, storeRequest } from "./shared.ts";
+import { Empty, optionalOpId, storeRequest } from "./shared.ts";
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -46,7 +46,7 @@ export const tokenRevoke = storeRequest({
   subject: "store.token.revoke",
   clients: ["channel-gateway"],
   doc: "Revoke the valid token with this name.",
-  input: z.object({ name: z.string() }),
+  input: z.object({ opId: optionalOpId, name: z.string() }),
   output: z.object({ revoked: z.boolean() }),
 });
 
@@ -78,8 +78,7 @@ export const auditAppend = storeRequest({
   clients: ["channel-gateway"],
   doc: "Append an entry to the audit log. Entries are never changed or deleted.",
   input: AuditEntrySchema.omit({ n: true, at: true }).extend({
-    /** Omitted by senders of older versions: a repetition is then a second entry. */
-    opId: z.uuid().optional(),
+    opId: optionalOpId,
   }),
   output: Empty,
 });

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ReplyAddressSchema } from "../inbound.ts";
 import { approvalStates, AuthorizationSchema } from "../turns.ts";
-import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
+import { Fenced, optionalOpId, OutgoingSchema, storeRequest } from "./shared.ts";
 
 const ApprovalSchema = z.object({
   /** Short, so that people can type it in a chat. */
@@ -81,6 +81,7 @@ export const approvalDecide = storeRequest({
   clients: ["channel-gateway"],
   doc: "Record a person's decision and wake the turn. The first decision counts; after the expiry none does.",
   input: z.object({
+    opId: optionalOpId,
     id: z.string(),
     allow: z.boolean(),
     /** Also for similar calls. Without effect when the approval can apply to this one call only; `approval.always` tells. */

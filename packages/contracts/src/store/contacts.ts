@@ -1,7 +1,7 @@
 // Admitted contacts and pairing requests.
 import { z } from "zod";
 import { contactRoles } from "../principals.ts";
-import { Empty, OutgoingSchema, storeRequest } from "./shared.ts";
+import { Empty, optionalOpId, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const ContactSchema = z.object({
   channel: z.string(),
@@ -43,7 +43,7 @@ export const contactRemove = storeRequest({
   subject: "store.contact.remove",
   clients: ["channel-gateway"],
   doc: "Forget a contact: they are unknown again.",
-  input: ContactSchema.pick({ channel: true, account: true, contactId: true }),
+  input: ContactSchema.pick({ channel: true, account: true, contactId: true }).extend({ opId: optionalOpId }),
   output: z.object({ removed: z.boolean() }),
 });
 
@@ -87,7 +87,7 @@ export const pairingApprove = storeRequest({
   subject: "store.pairing.approve",
   clients: ["channel-gateway"],
   doc: "Admit the person who received this code. Single use; NOT_FOUND when no open request has it.",
-  input: z.object({ codeSha256: z.string().length(64), role: z.enum(contactRoles) }),
+  input: z.object({ opId: optionalOpId, codeSha256: z.string().length(64), role: z.enum(contactRoles) }),
   output: z.object({ contact: ContactSchema }),
 });
 
@@ -96,6 +96,7 @@ export const contactLink = storeRequest({
   clients: ["channel-gateway"],
   doc: "Admit the person who received this code as the person of another conversation: their direct messages join its session. `toOwner` is enqueued in the same commit. Single use; NOT_FOUND when no open request has it.",
   input: z.object({
+    opId: optionalOpId,
     codeSha256: z.string().length(64),
     role: z.enum(contactRoles),
     route: z.string().min(1).max(600),

@@ -13,6 +13,9 @@ export function storeRequest<I extends z.ZodType, O extends z.ZodType>(
 
 export const Empty = z.object({});
 
+/** Of a change that is not the same when it is made twice. Omitted by gateways of older versions: each attempt of the request then counts. */
+export const optionalOpId = z.uuid().optional();
+
 export const Fenced = { opId: z.uuid(), epoch: z.number().int() };
 
 export const LeaseRef = z.object({ name: z.string(), fence: z.number().int() });

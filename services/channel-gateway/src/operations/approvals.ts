@@ -54,13 +54,14 @@ export const approvalOperations = [
 
   implement(
     operations.approvalsDecide,
-    async ({ decision, updatedInput, message, interrupt, ...given }, { deps, actor: by }) => {
+    async ({ decision, updatedInput, message, interrupt, ...given }, call) => {
       const id = given.id.toUpperCase();
-      const decided = await deps.bus.request(store.approvalDecide, {
+      const decided = await call.deps.bus.request(store.approvalDecide, {
+        opId: call.operationId(`approval:decide:${id}`),
         id,
         allow: decision === "allow",
         always: given.always,
-        by,
+        by: call.actor,
         ...(updatedInput === undefined ? {} : { updatedInput: JSON.stringify(updatedInput) }),
         ...(message === undefined ? {} : { message }),
         ...(interrupt === true ? { interrupt } : {}),

@@ -11,7 +11,7 @@ import {
   type ReplicaReport,
 } from "@parley/contracts";
 import { gatherUntil } from "./gather.ts";
-import { pairingCodeHash } from "./pairing-code.ts";
+import { admitWithCode } from "./people.ts";
 import { version } from "@parley/chassis";
 import { accessRules, maySee } from "./access.ts";
 import { settingRows } from "./setting-rows.ts";
@@ -164,7 +164,5 @@ export const clusterOperations = [
 
   implement(operations.pairingsList, (_input, { deps }) => deps.bus.request(store.pairingList, {})),
 
-  implement(operations.pairingsApprove, ({ code, role }, { deps }) =>
-    deps.bus.request(store.pairingApprove, { codeSha256: pairingCodeHash(code), role }),
-  ),
+  implement(operations.pairingsApprove, admitWithCode),
 ];

@@ -1,6 +1,6 @@
 // People: who may write to the agent, beyond the lists of parley.toml.
-import { operations, personLimitsOf, routeOfKey, store } from "@parley/contracts";
-import { implement, UsageError, type OperationDeps } from "./operation.ts";
+import { operations, personLimitsOf, routeOfKey, store, type ContactRole } from "@parley/contracts";
+import { implement, UsageError, type OperationCall, type OperationDeps } from "./operation.ts";
 import { pairingCodeHash } from "./pairing-code.ts";
 
 /** What limits the effect of a stored role: the lists in the account's settings decide first. */
@@ -35,6 +35,13 @@ function exemptionOf({ channels, settings }: OperationDeps, { channel, account, 
 }
 
 const linkText = ({ route }: store.Contact) => (route === null || route === undefined ? "" : `, linked to ${route}`);
+
+/** Admits the person who received the code. */
+export function admitWithCode({ code, role }: { code: string; role: ContactRole }, call: OperationCall) {
+  const codeSha256 = pairingCodeHash(code);
+  const opId = call.operationId(`person:pair:${codeSha256}`);
+  return call.deps.bus.request(store.pairingApprove, { opId, codeSha256, role });
+}
 
 export const peopleOperations = [
   implement(
@@ -71,11 +78,14 @@ export const peopleOperations = [
     return { contact, note: noteFor(deps, contact) };
   }),
 
-  implement(operations.peopleRemove, (person, { deps }) => deps.bus.request(store.contactRemove, person)),
+  implement(operations.peopleRemove, (person, call) => {
+    const opId = call.operationId(`person:remove:${person.channel}:${person.account}:${person.contactId}`);
+    return call.deps.bus.request(store.contactRemove, { opId, ...person });
+  }),
 
   implement(
     operations.peoplePair,
-    ({ code, role }, { deps }) => deps.bus.request(store.pairingApprove, { codeSha256: pairingCodeHash(code), role }),
+    admitWithCode,
     ({ contact }) => `${personText(contact)} is admitted as ${contact.role}.`,
   ),
 
@@ -86,7 +96,9 @@ export const peopleOperations = [
       if (!speaker.direct) throw new UsageError("Link chats in a conversation with me alone.");
       const isOwn = speaker.access === undefined;
       const route = isOwn ? speaker.route : routeOfKey((await call.session(session)).key);
-      const admitted = { codeSha256: pairingCodeHash(code), role: isOwn ? speaker.role : role, route };
+      const codeSha256 = pairingCodeHash(code);
+      const opId = call.operationId(`person:link:${codeSha256}`);
+      const admitted = { opId, codeSha256, role: isOwn ? speaker.role : role, route };
       // An owner knows what they have linked.
       const isOwner = speaker.role === "owner";
       const toOwner = { text: `${call.actor} has linked another chat, with the same rights:`, expiresInMs: linkNewsMs };

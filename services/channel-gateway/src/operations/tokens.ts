@@ -24,7 +24,9 @@ export const tokenOperations = [
 
   implement(operations.tokensList, (_input, { deps }) => deps.bus.request(store.tokenList, {})),
 
-  implement(operations.tokensRevoke, (input, { deps }) => deps.bus.request(store.tokenRevoke, input)),
+  implement(operations.tokensRevoke, ({ name }, call) =>
+    call.deps.bus.request(store.tokenRevoke, { opId: call.operationId(`token:revoke:${name}`), name }),
+  ),
 
   implement(operations.auditEntries, (input, { deps }) => deps.bus.request(store.auditList, input)),
 ];

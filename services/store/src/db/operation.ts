@@ -184,6 +184,27 @@ export async function runTransaction<R>(database: Database, work: (client: PoolC
   });
 }
 
+/** A change of several statements. With `opId`, a repeated request gets the first result, also while the first attempt still runs. */
+export async function runChange<R>(
+  database: Database,
+  name: string,
+  opId: string | undefined,
+  work: (client: PoolClient) => Promise<R>,
+): Promise<R> {
+  if (opId === undefined) return runTransaction(database, work);
+  return runOperation<R>(
+    database,
+    { opId, epoch: null },
+    {
+      name,
+      async run(client) {
+        const result = await work(client);
+        return { result, memo: result };
+      },
+    },
+  );
+}
+
 /** The first row of a statement that always has one. */
 export function singleRow<T>(rows: T[]): T {
   const row = rows[0];

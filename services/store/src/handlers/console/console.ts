@@ -22,12 +22,15 @@ export const consoleHandlers = {
 
   async consoleSessionOpen({ database }, { sha256, ttlMs, from }) {
     const row = await runTransaction(database, async (client) => {
-      const opened = await client.query<SessionRow>(
-        "SELECT holder, expires_at FROM parley.console_sessions WHERE sha256 = $1 AND kind = 'session' AND expires_at > now()",
-        [sha256],
-      );
-      // The request was repeated: its code is used up.
-      if (opened.rows[0] !== undefined) return opened.rows[0];
+      const opened = async () => {
+        const { rows } = await client.query<SessionRow>(
+          "SELECT holder, expires_at FROM parley.console_sessions WHERE sha256 = $1 AND kind = 'session' AND expires_at > now()",
+          [sha256],
+        );
+        return rows[0];
+      };
+      const earlier = await opened();
+      if (earlier !== undefined) return earlier;
       let holder: string | undefined;
       if ("holder" in from) holder = from.holder;
       else {
@@ -37,7 +40,8 @@ export const consoleHandlers = {
         );
         holder = used.rows[0]?.holder;
       }
-      if (holder === undefined) return null;
+      // The request was repeated, and its first attempt has used up the code in the meantime.
+      if (holder === undefined) return (await opened()) ?? null;
       await client.query("DELETE FROM parley.console_sessions WHERE expires_at < now()");
       const added = await client.query<SessionRow>(
         `INSERT INTO parley.console_sessions (sha256, kind, holder, expires_at)

@@ -4,7 +4,7 @@ import { oneLine } from "@parley/kit";
 import { and, eq, gt, sql } from "drizzle-orm";
 import { contacts, pairings } from "../../db/schema/index.ts";
 import type { PoolClient } from "../../db/database.ts";
-import { runTransaction, singleRow } from "../../db/operation.ts";
+import { runChange, runTransaction, singleRow } from "../../db/operation.ts";
 import { announceOutgoing, enqueueStandalone } from "../outbox/enqueue.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import type { Handlers } from "../handler.ts";
@@ -63,12 +63,14 @@ export const contactHandlers = {
     return { contact: singleRow(rows) };
   },
 
-  async contactRemove({ database }, { channel, account, contactId }) {
-    const { rowCount } = await database.query(
-      "DELETE FROM parley.contacts WHERE channel = $1 AND account = $2 AND contact_id = $3",
-      [channel, account, contactId],
-    );
-    return { removed: rowCount === 1 };
+  async contactRemove({ database }, { opId, channel, account, contactId }) {
+    return runChange(database, "contact_remove", opId, async (client) => {
+      const { rowCount } = await client.query(
+        "DELETE FROM parley.contacts WHERE channel = $1 AND account = $2 AND contact_id = $3",
+        [channel, account, contactId],
+      );
+      return { removed: rowCount === 1 };
+    });
   },
 
   async pairingRequest({ database, bus }, input) {
@@ -120,18 +122,20 @@ export const contactHandlers = {
     return { pairings: rows };
   },
 
-  async pairingApprove({ database }, { codeSha256, role }) {
-    return { contact: await runTransaction(database, (client) => admit(client, { codeSha256, role, route: null })) };
+  async pairingApprove({ database }, { opId, codeSha256, role }) {
+    return runChange(database, "pairing_approve", opId, async (client) => ({
+      contact: await admit(client, { codeSha256, role, route: null }),
+    }));
   },
 
-  async contactLink({ database, bus }, { toOwner, ...admission }) {
-    const { contact, owner } = await runTransaction(database, async (client) => {
+  async contactLink({ database, bus }, { opId, toOwner, ...admission }) {
+    const { contact, owner } = await runChange(database, "contact_link", opId, async (client) => {
       const linked = await admit(client, admission);
       const address = toOwner === undefined ? null : await ownerAddress(client);
       if (toOwner === undefined || address === null) return { contact: linked, owner: null };
       const { name, contactId, channel, account } = linked;
       const text = `${toOwner.text} ${oneLine(name ?? contactId, maxNameChars)} (${contactId}) on ${channel}:${account}`;
-      // A retry finds no code, so the id only has to be unique.
+      // Without an operation id a retry finds no code, so the id only has to be unique.
       await enqueueStandalone(client, newId(), { ...toOwner, text, address });
       return { contact: linked, owner: address };
     });

@@ -11,7 +11,7 @@ import {
 } from "@parley/contracts";
 import { omitUndefined } from "@parley/kit";
 import { type PoolClient } from "../../db/database.ts";
-import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
+import { runChange, runOperation, singleRow } from "../../db/operation.ts";
 import { lockTurn } from "../turns/end.ts";
 import { ownerAddress } from "../outbox/owner-address.ts";
 import { announceOutgoing, enqueueText } from "../outbox/enqueue.ts";
@@ -94,7 +94,7 @@ export const approvalHandlers = {
   },
 
   async approvalDecide({ database, bus }, input) {
-    const { output, event, sessionId } = await runTransaction(database, async (client) => {
+    const { output, event, sessionId } = await runChange(database, "approval_decide", input.opId, async (client) => {
       // Lock order: the question, then the turn, as when a turn is parked.
       const { rows } = await client.query<Approval>(
         `SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`,

@@ -2,7 +2,7 @@
 import { newId, WireError, type store } from "@parley/contracts";
 import { and, desc, eq, gt, isNull, lt, or, sql, type SQL } from "drizzle-orm";
 import { apiTokens, auditLog } from "../../db/schema/index.ts";
-import { runOperation, runTransaction, singleRow } from "../../db/operation.ts";
+import { runChange, runOperation, runTransaction, singleRow } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";
 
 const tokenColumns = {
@@ -65,13 +65,15 @@ export const tokenHandlers = {
     return { tokens };
   },
 
-  async tokenRevoke({ database }, { name }) {
-    const rows = await database.orm
-      .update(apiTokens)
-      .set({ revokedAt: sql`now()` })
-      .where(and(eq(apiTokens.name, name), isValid))
-      .returning({ name: apiTokens.name });
-    return { revoked: rows.length > 0 };
+  async tokenRevoke({ database }, { opId, name }) {
+    return runChange(database, "token_revoke", opId, async (client) => {
+      const { rowCount } = await client.query(
+        `UPDATE parley.api_tokens SET revoked_at = now()
+         WHERE name = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`,
+        [name],
+      );
+      return { revoked: rowCount === 1 };
+    });
   },
 
   async tokenFind({ database }, { sha256 }) {
