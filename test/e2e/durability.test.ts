@@ -1,4 +1,4 @@
-// Accepted messages are answered once and in order, also when processes die. Four real processes, one of each service.
+// Accepted messages are answered once and in order, also when processes die.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
@@ -39,6 +39,19 @@ test("answers every queued message when agent-core and gateway are killed and al
   const asked = (cluster.strict?.requests ?? []).map((request) => JSON.stringify(request.messages.at(-1)));
   const repeated = asked.length - new Set(asked).size;
   assert.ok(repeated <= 2, `${repeated} model calls were repeated`);
+});
+
+test("stops the running turn when the gateway dies between storing the interrupting message and stopping it", async () => {
+  const cluster = await startTestCluster(cleanup, { processes: ["channel-gateway"] });
+  const client = apiClient([cluster.httpUrl], cluster.token);
+  const running = await client.post("pause: 120000\nsay: never", { mode: "queue" });
+  await pollUntil(async () => (await client.messageState(running)).turn !== null, "the running turn");
+  await cluster.fault("inbox.after_put", "kill");
+  // The client repeats the request with its key until a gateway answers.
+  const messageId = await client.post("say: now", { mode: "interrupt" });
+  assert.deepEqual(await cluster.armed(), [], "the gateway died");
+  assert.equal((await client.settled(running)).exitReason, "interrupted");
+  assert.equal((await client.settled(messageId)).text, "now");
 });
 
 /** Resolves when the message's turn has made its first model call. */

@@ -372,10 +372,16 @@ describe("while a turn runs", () => {
     assert.deepEqual([refused.refused, refused.runningTurnId], [true, turn.turnId]);
     const interrupts = await put(key, "now", { mode: "interrupt" });
     assert.deepEqual([interrupts.refused, interrupts.runningTurnId], [false, turn.turnId]);
+    const externalId = randomUUID();
+    const twice = [externalId, externalId].map((id) => put(key, "at once", { mode: "interrupt", externalId: id }));
+    const again = (await Promise.all(twice)).find(({ duplicate }) => duplicate);
+    assert.deepEqual([again?.waits, again?.runningTurnId], [true, turn.turnId]);
+    const first = await put(key, "go");
+    assert.deepEqual([first.duplicate, first.waits], [false, undefined]);
     const { rows } = await gateway.request(store.inboxList, { sessionId, limit: 10 });
     assert.deepEqual(
       rows.map(({ text }) => text),
-      ["now"],
+      ["now", "at once", "go"],
     );
   });
 

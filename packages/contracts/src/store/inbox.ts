@@ -43,6 +43,8 @@ export const inboxPut = storeRequest({
     inboxId: z.string(),
     sessionId: z.string(),
     duplicate: z.boolean(),
+    /** Of a duplicate: it has not become part of a turn yet. Omitted: false. */
+    waits: z.boolean().optional(),
     /** False for a duplicate whose parts differ from the stored ones. */
     same: z.boolean(),
     /** Nothing was stored: the mode is `reject` and the session is busy, or the sender is over a limit. */

@@ -85,7 +85,9 @@ export class InboxWriter {
     this.#deps.sessions.remember(request.sessionKey, kept.sessionId);
     // A caller waits for the answer of an exclusive turn: only a message with an explicit mode may stop it, a setting may not.
     const mayInterrupt = kept.runningExclusive !== true || request.message.mode === "interrupt";
-    if (message.mode === "interrupt" && mayInterrupt && !kept.duplicate) await this.#interrupt(message, kept);
+    // A crash can prevent the interruption, so a retry makes it while the message still waits.
+    const isWaiting = !kept.duplicate || kept.waits === true;
+    if (message.mode === "interrupt" && mayInterrupt && isWaiting) await this.#interrupt(message, kept);
     if (!kept.same) {
       if (keyed) {
         this.#deps.events.inbound(channel, "refused", "key_reused");

@@ -22,6 +22,8 @@ interface PutRow {
   session_id: string;
   asked: boolean;
   held_up_by?: string | null;
+  /** Of a stored row that was found again. */
+  queued?: boolean;
 }
 
 /** `parley.stored_message` */
@@ -57,7 +59,7 @@ const insert = {
 const find = {
   name: "inbox-find",
   text: `
-    SELECT id, session_id, parts = $4 AS same,
+    SELECT id, session_id, parts = $4 AS same, state = 'queued' AS queued,
            state = 'queued' AND NOT exclusive AND (EXISTS (SELECT FROM parley.questions q
              WHERE q.session_id = inbox.session_id AND q.state = 'open' AND q.trust = inbox.trust AND q.expires_at > now())
              OR ${askFromJob("inbox.trust")}) AS asked
@@ -202,6 +204,7 @@ export const inboxHandlers = {
       inboxId: row.id ?? "",
       sessionId: row.session_id,
       duplicate,
+      ...(duplicate && row.queued === true ? { waits: true } : {}),
       same,
       refused,
       ...(overLimit === undefined ? {} : { overLimit }),
