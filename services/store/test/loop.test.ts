@@ -695,6 +695,11 @@ describe("sub-agents", () => {
     const ids = (turns: { turnId: string }[]) => turns.map((each) => each.turnId).sort();
     const first = await gateway.request(store.turnCancel, { sessionId, queued: false });
     assert.deepEqual(ids(first.turns), ids([{ turnId }, waited.turn, below.turn]));
+    // As after a crash between two levels.
+    await sql.query("UPDATE parley.turns SET cancel_requested = false WHERE id = $1", [below.turn.turnId]);
+    const again = await gateway.request(store.turnCancel, { sessionId, queued: false });
+    assert.deepEqual(ids(again.turns), ids(first.turns));
+    assert.equal((await core.request(store.turnGet, { turnId: below.turn.turnId })).cancelRequested, true);
     const all = await gateway.request(store.turnCancel, { sessionId, queued: false, background: true });
     assert.ok(ids(all.turns).includes(background.turn.turnId));
   });

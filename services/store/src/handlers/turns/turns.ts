@@ -103,7 +103,8 @@ export async function stopOrphans(database: Database, bus: Bus, ended: readonly 
 
 /**
  * Stops the sub-agents that the stopped turns wait for, and all other sub-agents of the session `withBackground`, level by level. Each
- * level is a separate transaction, because an ending child locks itself before its parent.
+ * level is a separate transaction, because an ending child locks itself before its parent. A repeated request continues one that a crash
+ * ended between two levels, and returns the same turns.
  */
 async function cancelChildren(
   database: Database,
@@ -129,7 +130,7 @@ async function cancelChildren(
     const children = await withClient(database, async (client) => {
       const { rows } = await client.query<StoppedTurn>(
         `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
-         WHERE state = 'running' AND NOT cancel_requested AND (${below}) RETURNING id AS "turnId", session_id AS "sessionId"`,
+         WHERE state = 'running' AND (${below}) RETURNING id AS "turnId", session_id AS "sessionId"`,
         values,
       );
       return rows;
