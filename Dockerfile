@@ -1,5 +1,6 @@
 # One target for each service:
 #   docker build --target store --tag parley/store:0.1.0 .
+# docker-bake.json builds all of them for several platforms.
 # Targets: store, migrate, agent-core, tool-runner, channel-gateway.
 # `build` compiles everything once; a target contains only the output of one service and its production dependencies. The service runs as a
 # bundle; its other programs, such as the migration, run module by module.
@@ -30,6 +31,8 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     && rm -f /out/*/node_modules/.modules.yaml /out/*/node_modules/.pnpm-workspace-state*.json
 
 FROM ${NODE_IMAGE} AS runtime
+LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.vendor="Parley"
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=2 \
     MALLOC_MMAP_THRESHOLD_=131072 \
