@@ -15,7 +15,7 @@ COPY patches ./patches
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     npm install --global "pnpm@$(node --print 'require("./package.json").config.pnpm')" && pnpm fetch
 COPY . .
-# Only the store needs the patched package.
+# No service needs every patched package.
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
     pnpm install --frozen-lockfile --prefer-offline \
     && node_modules/.bin/tsc -b tsconfig.build.json \

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
 
-import { read } from "./support/repository.ts";
+import { read, version } from "./support/repository.ts";
 
 const Target = z.object({
   inherits: z.tuple([z.literal("image")]),
@@ -41,7 +41,6 @@ test("docker-bake.json builds every target of the Dockerfile for both platforms"
 });
 
 test("docker-bake.json uses the names of the manifests and the version of the package by default", () => {
-  const { version } = z.object({ version: z.string() }).parse(JSON.parse(read("package.json")));
   const { image, ...targets } = bake.target;
   assert.equal(withDefaults(image.labels["org.opencontainers.image.version"] ?? ""), version);
   const manifests = ["store", "migrate", "agent-core", "tool-runner", "channel-gateway"].map((name) =>
