@@ -1,6 +1,6 @@
 // Builds the prompt from a session's messages; pure. The result is always valid, also after cancellations and crashes:
 // it starts with a user message, roles alternate, and each tool call is followed by exactly one result.
-import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
+import { textOf, type Message, type Part, type ToolCall, type ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
 import { earlierText, messageHeader, quotedText, type MessageHeaderOptions } from "./message-header.ts";
 import { originalCall } from "./indirect-calls.ts";
@@ -13,21 +13,22 @@ const leftOut = "[Earlier messages of this conversation are left out.]";
 
 export function buildPrompt(messages: readonly Message[], headings?: MessageHeaderOptions): PromptMessage[] {
   const prompt: PromptMessage[] = [];
-  let open: Extract<Part, { type: "tool_call" }>[] = [];
+  let open: readonly ToolCall[] = [];
 
-  const push = (role: PromptMessage["role"], parts: Part[]) => {
+  const push = (role: PromptMessage["role"], parts: readonly Part[]) => {
     if (parts.length === 0) return;
     const last = prompt.at(-1);
     if (last?.role === role) last.parts.push(...parts);
     else prompt.push({ role, parts: [...parts] });
   };
   /** Adds a result for every open call, in the order of the calls. */
-  const answer = (results: ReadonlyMap<string, ToolResult>) => {
+  const answer = (results?: ReadonlyMap<string, ToolResult>) => {
+    if (open.length === 0) return;
     push(
       "user",
       open.map(
         (call) =>
-          results.get(call.id) ?? {
+          results?.get(call.id) ?? {
             type: "tool_result",
             id: call.id,
             name: call.name,
@@ -43,25 +44,53 @@ export function buildPrompt(messages: readonly Message[], headings?: MessageHead
   if (messages.length > 0 && messages[0]?.role !== "user") push("user", [{ type: "text", text: leftOut }]);
   for (const message of messages) {
     if (message.role === "tool") {
-      const results = new Map(
-        message.parts.flatMap((part) => (part.type === "tool_result" ? [[part.id, part] as const] : [])),
-      );
       // The API refuses results whose call was removed.
-      if (open.length > 0) answer(results);
+      answer(contentOf(message).results);
       continue;
     }
-    answer(new Map());
-    if (message.role === "user") {
-      push("user", [...messageHeader(message, headings), ...withoutToolParts(message.parts)]);
-    } else if (says(message.parts)) {
-      push("assistant", withoutFinish(message.parts));
-      open = uniqueCalls(message.parts);
-    }
+    answer();
+    if (message.role === "user") push("user", messageHeader(message, headings));
+    const { parts, calls } = contentOf(message);
+    push(message.role, parts);
+    open = calls;
   }
-  answer(new Map());
+  answer();
   return prompt.map((message) =>
     message.role === "user" ? { ...message, parts: resultsFirst(message.parts) } : message,
   );
+}
+
+/** What a message adds to a prompt. */
+interface Content {
+  parts: readonly Part[];
+  calls: readonly ToolCall[];
+  /** By call. */
+  results?: ReadonlyMap<string, ToolResult>;
+}
+
+/** Cached: messages never change, and every request contains all messages of the view. */
+const contents = new WeakMap<Message, Content>();
+
+function contentOf(message: Message): Content {
+  let content = contents.get(message);
+  if (content === undefined) contents.set(message, (content = contentIn(message)));
+  return content;
+}
+
+function contentIn({ role, parts }: Message): Content {
+  switch (role) {
+    case "tool": {
+      const results = parts.flatMap((part) => (part.type === "tool_result" ? [[part.id, part] as const] : []));
+      return { parts: [], calls: [], results: new Map(results) };
+    }
+    case "user":
+      return { parts: withoutToolParts(parts), calls: [] };
+    case "assistant":
+      if (!says(parts)) return { parts: [], calls: [] };
+      return { parts: withoutFinish(parts), calls: parts.filter((part) => part.type === "tool_call") };
+    default:
+      return role satisfies never;
+  }
 }
 
 /** A user's parts. The API refuses whitespace-only text, so a placeholder replaces it. */
@@ -92,16 +121,12 @@ function withoutFinish(parts: readonly Part[]): Part[] {
     .map(originalCall);
 }
 
-function uniqueCalls(parts: readonly Part[]): Extract<Part, { type: "tool_call" }>[] {
-  return parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
-}
-
 /** The API requires tool results before all other parts of a message. */
 function resultsFirst(parts: Part[]): Part[] {
-  return [
-    ...parts.filter((part) => part.type === "tool_result"),
-    ...parts.filter((part) => part.type !== "tool_result"),
-  ];
+  const isResult = ({ type }: Part) => type === "tool_result";
+  const others = parts.findIndex((part) => !isResult(part));
+  if (others === -1 || !parts.some((part, index) => index > others && isResult(part))) return parts;
+  return [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))];
 }
 
 /**
