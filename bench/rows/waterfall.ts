@@ -12,10 +12,13 @@ import type { FakeModel } from "../fake-model.ts";
 import { percentile } from "../measure.ts";
 import type { Row } from "../row.ts";
 
-const count = 300;
+const count = 1_000;
 /** Between two turns, so that their writes are not confused. */
 const pauseMs = 15;
-const Writes = z.array(z.tuple([z.number(), z.number()]));
+const Pairs = z.array(z.tuple([z.number(), z.number()]));
+const Recorded = z.object({ writes: Pairs, collections: Pairs });
+/** The share of the slowest turns that is compared with the others. */
+const slowest = 0.02;
 
 type StartCluster = (env: Readonly<Record<string, string>>) => Promise<Cluster>;
 
@@ -40,10 +43,13 @@ export async function waterfall(start: StartCluster, model: FakeModel): Promise<
     await delay(pauseMs);
   }
   await cluster.stop();
-  const writes = await readWrites(folder, peers);
+  const { writes, collections } = await readRecords(folder, peers);
   await rm(folder, { recursive: true, force: true });
+  const within = (begin: number, end: number) => writes.filter(({ at }) => at >= begin && at <= end);
+  const collectedUs = (begin: number, end: number) =>
+    collections.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, end) - Math.max(from, begin)), 0);
   return rowsOf(
-    spans.map(({ begin, end }) => ({ begin, end, steps: writes.filter(({ at }) => at >= begin && at <= end) })),
+    spans.map(({ begin, end }) => ({ begin, end, steps: within(begin, end), collectedUs: collectedUs(begin, end) })),
   );
 }
 
@@ -52,22 +58,33 @@ interface Write {
   what: string;
 }
 
-async function readWrites(folder: string, peers: ReadonlyMap<number, string>): Promise<Write[]> {
+interface Turn {
+  begin: number;
+  end: number;
+  steps: Write[];
+  /** Collections of garbage of all services during the turn, in microseconds. */
+  collectedUs: number;
+}
+
+async function readRecords(folder: string, peers: ReadonlyMap<number, string>) {
   const all = await Promise.all(
     services.map(async (service) => {
       const text = await readFile(join(folder, `${service}.json`), "utf8");
-      return Writes.parse(JSON.parse(text)).flatMap(([at, port]) => {
+      const { writes, collections } = Recorded.parse(JSON.parse(text));
+      const named = writes.flatMap(([at, port]) => {
         const peer = peers.get(port);
         // The probes of the supervisor have other ports, and the lock of the leader uses Redis at any time.
         return peer === undefined || peer === "Redis" ? [] : [{ at, what: `${service} → ${peer}` }];
       });
+      return { writes: named, collections };
     }),
   );
-  return all.flat().sort((a, b) => a.at - b.at);
+  const writes: Write[] = all.flatMap((each) => each.writes).sort((a, b) => a.at - b.at);
+  return { writes, collections: all.flatMap((each) => each.collections) };
 }
 
 /** Only turns with the most frequent order of writes count: others overlap with periodic work. */
-function rowsOf(turns: { begin: number; end: number; steps: Write[] }[]): Row[] {
+function rowsOf(turns: Turn[]): Row[] {
   const byOrder = Map.groupBy(turns, ({ steps }) => steps.map(({ what }) => what).join("\n"));
   const [, same = []] = [...byOrder].sort(([, a], [, b]) => b.length - a.length)[0] ?? [];
   const whole = percentile(
@@ -80,22 +97,47 @@ function rowsOf(turns: { begin: number; end: number; steps: Write[] }[]): Row[] 
     target: "",
     isMet: undefined,
   });
-  const steps = (same[0]?.steps ?? []).map(({ what }, index) =>
-    row(
-      what,
-      percentile(
-        same.map(({ begin, steps: each }) => (each[index]?.at ?? 0) - (each[index - 1]?.at ?? begin)),
-        0.5,
-      ),
-    ),
-  );
-  const last = percentile(
-    same.map(({ end, steps: each }) => end - (each.at(-1)?.at ?? end)),
-    0.5,
-  );
+  const gaps = gapsOf(same).map((each) => percentile(each, 0.5));
+  const steps = (same[0]?.steps ?? []).map(({ what }, index) => row(what, gaps[index] ?? 0));
   return [
     ...steps,
-    row("caller has the answer", last),
+    row("caller has the answer", gaps.at(-1) ?? 0),
     row(`whole turn, ${same.length} of ${turns.length} turns in this order`, whole),
+    ...slowRows(turns, same),
   ];
+}
+
+/** Where the slowest turns lose their time: in collections of garbage, and between which writes. `same`: those with the usual order. */
+function slowRows(turns: readonly Turn[], same: readonly Turn[]): Row[] {
+  const wholeUs = ({ begin, end }: Turn) => end - begin;
+  const limitUs = percentile(turns.map(wholeUs), 1 - slowest);
+  const median = (values: number[]) => percentile(values, 0.5);
+  const usualGaps = gapsOf(same).map(median);
+  const slow = turns.filter((turn) => wholeUs(turn) >= limitUs);
+  const excess = slow.map((turn) => wholeUs(turn) - median(turns.map(wholeUs)));
+  const total = excess.reduce((sum, each) => sum + each, 0);
+  const share = (us: number): string => `${((100 * us) / total).toFixed(0)} %`;
+  const collected = (of: readonly Turn[]) => of.reduce((sum, each) => sum + each.collectedUs, 0) / of.length;
+  const usual = collected(turns.filter((turn) => wholeUs(turn) < limitUs));
+  const lost = gapsOf(slow.filter(({ steps }) => steps.length === same[0]?.steps.length))
+    .map((gaps, index) => ({
+      until: same[0]?.steps[index]?.what ?? "the caller has the answer",
+      us: gaps.reduce((sum, gap) => sum + Math.max(0, gap - (usualGaps[index] ?? 0)), 0),
+    }))
+    .toSorted((a, b) => b.us - a.us)
+    .slice(0, 3);
+  const measured = [
+    `${(limitUs / 1_000).toFixed(1)} ms and more`,
+    `collections ${((collected(slow) - usual) / 1_000).toFixed(2)} ms more than in the others (${share((collected(slow) - usual) * slow.length)})`,
+    ...lost.map(({ until, us }) => `until ${until} ${share(us)}`),
+  ].join("; ");
+  return [{ what: `waterfall: the slowest ${slowest * 100} % of turns`, measured, target: "", isMet: undefined }];
+}
+
+/** The gaps between the writes of turns, by position. */
+function gapsOf(turns: readonly Turn[]): number[][] {
+  const length = turns[0]?.steps.length ?? 0;
+  return Array.from({ length: length + 1 }, (_, index) =>
+    turns.map(({ begin, end, steps }) => (steps[index]?.at ?? end) - (steps[index - 1]?.at ?? begin)),
+  );
 }
