@@ -56,12 +56,24 @@ export function subjectOf(contract: Contract, namespace: string, params: Record<
 
 /** The placeholder values of a subject that `subjectOf` made. */
 export function paramsOf(contract: Contract, namespace: string, subject: string): Record<string, string> {
+  const names = placeholdersOf(contract);
+  if (names.length === 0) return {};
   const tokens = subject.slice(namespace.length + 1).split(".");
-  const names = contract.subject.split(".").map((token) => /^\{(\w+)\}$/.exec(token)?.[1]);
-  return Object.fromEntries(
-    names.flatMap((name, index) => (name === undefined ? [] : [[name, decodeURIComponent(tokens[index] ?? "")]])),
-  );
+  return Object.fromEntries(names.map(([name, index]) => [name, decodeURIComponent(tokens[index] ?? "")]));
 }
+
+/** The placeholders of a contract's subject with the numbers of their tokens. Cached: every message needs them. */
+function placeholdersOf(contract: Contract): readonly (readonly [name: string, index: number])[] {
+  let known = placeholders.get(contract);
+  if (known === undefined) {
+    const names = contract.subject.split(".").map((token) => /^\{(\w+)\}$/.exec(token)?.[1]);
+    known = names.flatMap((name, index) => (name === undefined ? [] : [[name, index] as const]));
+    placeholders.set(contract, known);
+  }
+  return known;
+}
+
+const placeholders = new WeakMap<Contract, readonly (readonly [name: string, index: number])[]>();
 
 /** Encodes any text as one subject token: characters with a meaning in NATS (`.`, `*`, `>`, white space) are percent-encoded. */
 function subjectToken(value: string): string {

@@ -1,6 +1,9 @@
 // Open requests that wait for an event. Each ends when its caller disconnects or this replica drains.
 import type { FastifyReply } from "fastify";
 
+/** Shared: every response ends with it, and an error of its own costs each request a stack trace. */
+const disconnected = new Error("the caller disconnected");
+
 export class OpenRequests {
   readonly #open = new Set<AbortController>();
   #ended: Error | undefined;
@@ -15,7 +18,7 @@ export class OpenRequests {
     this.#open.add(controller);
     const leave = () => {
       this.#open.delete(controller);
-      controller.abort(new Error("the caller disconnected"));
+      controller.abort(disconnected);
     };
     reply.raw.once("close", leave);
     // A caller that has disconnected before causes no further event.
