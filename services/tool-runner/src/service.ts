@@ -152,7 +152,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
         secretNames: [...config.execSecrets.keys()],
         hosts: [...config.egress.hosts, ...config.egress.privateHosts],
       },
-      processes: createProcessApi(bus, runner, local, ledger),
+      processes: createProcessApi(bus, runner, local, ledger, () => watch.others()),
       web: { ...config.web, resolve: systemResolver },
       search: config.search.provider,
     }),

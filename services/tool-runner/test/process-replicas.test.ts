@@ -1,7 +1,9 @@
 // Background processes with several tool-runners: a call is routed to the runner of the process.
 import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
 import { after, before, test } from "node:test";
-import { Cleanup } from "@parley/testing";
+import { store, toolProcesses } from "@parley/contracts";
+import { Cleanup, pollUntil } from "@parley/testing";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
@@ -69,4 +71,39 @@ test("reports a process as ended when its runner is gone", async () => {
   const { state, result } = await fixture.call(poll);
   assert.equal(state, "failed");
   assert.match(result.content, /tool-runner "goes" that runs this process did not respond/);
+});
+
+test("waits for the list of a slow replica, and names one that does not respond", async () => {
+  await using local = new Cleanup();
+  const runner = await fixture.runner("fast", { watchTimes: { renewMs: 50, looks: 1_000 } });
+  local.add(() => runner.close());
+  const peer = await fixture.stack.bus("tool-runner");
+  const calls = await fixture.plan(
+    Array.from({ length: 40 }, () => ({ tool: "process", class: "once" as const, input: { action: "list" } })),
+  );
+  const [call] = calls;
+  assert.ok(call?.grant !== undefined);
+  const { grant } = call;
+  const startedAt = new Date().toISOString();
+  // The peers are alive for the store: they have background processes.
+  for (const replica of ["slow", "silent"]) {
+    const begun = { grant, id: `0123456789@${replica}`, runner: `${replica}#1`, keyHash: "a".repeat(64) };
+    await peer.request(store.processBegin, { ...begun, command: "sleep", startedAt, notify: false });
+  }
+  const line = { id: "0123456789@slow", command: "sleep 60", startedAt, ended: null, characters: 0 };
+  // Longer than the first wait.
+  const slow = peer.serve(toolProcesses, () => delay(500, { replica: "slow", processes: [line] }));
+  local.add(async () => slow.close());
+  let listed = "";
+  const next = calls.values();
+  // The runner learns of the peers with its next report to the store.
+  await pollUntil(async () => {
+    const request = next.next().value;
+    assert.ok(request !== undefined, listed);
+    listed = (await fixture.call(request)).result.content;
+    return listed.includes("silent");
+  }, "a list that names the silent replica");
+  const [found = "", missing = ""] = listed.split("\n");
+  assert.match(found, /^0123456789@slow {2}running/);
+  assert.match(missing, /^The tool-runner "silent" did not respond: processes that run there are not listed\./);
 });

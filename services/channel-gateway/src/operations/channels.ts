@@ -1,4 +1,5 @@
 // Accounts of channels: their state across replicas, tests of credentials, pauses.
+import { gatherUntil } from "@parley/bus";
 import {
   accountLogs,
   accountReports,
@@ -10,7 +11,6 @@ import {
   settingNamesOf,
   store,
 } from "@parley/contracts";
-import { gatherUntil } from "./gather.ts";
 import { implement, OperationError, type AccountRef } from "./operation.ts";
 
 /** How long replicas have to answer. */

@@ -1,4 +1,5 @@
 // The deployment: its state, the model, usage, deliveries and contacts; and the commands about commands.
+import { gatherUntil } from "@parley/bus";
 import {
   controlModelRequest,
   controlModels,
@@ -10,7 +11,6 @@ import {
   type OperationOutput,
   type ReplicaReport,
 } from "@parley/contracts";
-import { gatherUntil } from "./gather.ts";
 import { admitWithCode } from "./people.ts";
 import { version } from "@parley/chassis";
 import { accessRules, maySee } from "./access.ts";

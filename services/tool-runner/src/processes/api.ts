@@ -1,5 +1,5 @@
 // Routes requests of the tool `process` to the replica that runs the process: this one, or another one over the bus.
-import type { Bus, Served } from "@parley/bus";
+import { gatherUntil, type Bus, type Served } from "@parley/bus";
 import {
   toolProcess,
   toolProcesses,
@@ -20,18 +20,20 @@ export interface BackgroundProcessApi {
   control(question: ProcessQuestion, call: Pick<ToolContext, "signal" | "grant">): Promise<ToolOutput>;
 }
 
-/** How long to wait for the lists of the other replicas. */
-const gatherMs = 300;
+/** How long to wait for the lists of the other replicas, again and again while one of them is missing. */
+const gatherMs = [300, 700, 1_500];
 /** How long to wait for killed commands before responding. */
 const goneMs = 1_000;
 /** Added to the waiting time that the request itself allows. */
 const answerMs = 5_000;
 
+/** `others`: the other replicas that have background processes, as far as this one knows. */
 export function createProcessApi(
   bus: Bus,
   replica: string,
   local: Local,
   storeSync: Pick<ProcessStoreSync, "markReported">,
+  others: () => readonly string[],
 ): BackgroundProcessApi {
   const askOwner = async (owner: string, question: ProcessQuestion, signal: AbortSignal) => {
     if (owner === replica) return queryLocal(question, local, signal);
@@ -40,14 +42,23 @@ export function createProcessApi(
   };
   return {
     list: async (viewer, { grant }) => {
-      const others = await bus.gather(toolProcesses, viewer, gatherMs);
-      const elsewhere = others.filter((answer) => answer.replica !== replica).flatMap((answer) => answer.processes);
-      const lines = [...linesHere(viewer, local.processes), ...elsewhere];
+      const answers = new Map([[replica, linesHere(viewer, local.processes)]]);
+      const silent = () => others().filter((name) => !answers.has(name));
+      await gatherUntil(
+        gatherMs,
+        async (waitMs) => {
+          for (const answer of await bus.gather(toolProcesses, viewer, waitMs))
+            if (answer.replica !== replica) answers.set(answer.replica, answer.processes);
+          return [];
+        },
+        () => silent().length === 0,
+      );
+      const lines = [...answers.values()].flat();
       await storeSync.markReported(
         { grant },
         lines.filter(({ ended }) => ended !== null).map(({ id }) => id),
       );
-      return presentList(lines);
+      return success(presentList(lines, silent()));
     },
     control: async (question, { signal, grant }) => {
       const owner = replicaOf(question.id);
@@ -99,15 +110,18 @@ export function serveStop(
   return bus.serve(toolStop, ({ sessionId }) => stop(sessionId), { replica });
 }
 
-function presentList(lines: readonly ProcessLine[]): ToolOutput {
-  if (lines.length === 0) return success("This session has no background processes.");
-  const sorted = lines.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt));
-  return success(
-    sorted
-      .map(
-        ({ id, ended, startedAt, characters, command }) =>
-          `${id}  ${ended === null ? "running" : ended}  since ${startedAt}  ${characters} characters  ${command.replaceAll(/\s+/g, " ")}`,
-      )
-      .join("\n"),
+/** `silent`: replicas that did not answer. */
+function presentList(lines: readonly ProcessLine[], silent: readonly string[]): string {
+  const listed = lines
+    .toSorted((a, b) => a.startedAt.localeCompare(b.startedAt))
+    .map(
+      ({ id, ended, startedAt, characters, command }) =>
+        `${id}  ${ended === null ? "running" : ended}  since ${startedAt}  ${characters} characters  ${command.replaceAll(/\s+/g, " ")}`,
+    );
+  const missing = silent.map(
+    (name) =>
+      `The tool-runner "${name}" did not respond: processes that run there are not listed. If it has stopped, they ended with it.`,
   );
+  if (lines.length + silent.length === 0) return "This session has no background processes.";
+  return [...listed, ...missing].join("\n");
 }

@@ -4,7 +4,7 @@ import type { Bus } from "@parley/bus";
 import { store, WireError, type OutputOf } from "@parley/contracts";
 import type { Logger } from "@parley/chassis";
 import { setTimeout as delay } from "node:timers/promises";
-import { isPreviousInstance, runnerName, type RunnerId } from "../tool/claim-decision.ts";
+import { isPreviousInstance, replicaOfRunner, runnerName, type RunnerId } from "../tool/claim-decision.ts";
 
 type Others = OutputOf<typeof store.processRenew>["others"];
 
@@ -31,11 +31,17 @@ export function checkReplicas(before: Seen, others: Others, me: RunnerId, looks:
   return { seen, lost };
 }
 
+export interface ReplicaMonitor {
+  /** The other replicas that had background processes at the last poll. */
+  others(): string[];
+  close(): void;
+}
+
 /** Runs until it is closed. `key`: the secret of this process instance. */
 export function monitorReplicas(
   { bus, log, me, key }: { bus: Bus; log: Logger; me: RunnerId; key: string },
   { renewMs, looks }: WatchTimes,
-): { close(): void } {
+): ReplicaMonitor {
   const over = new AbortController();
   const { signal } = over;
   const runner = runnerName(me);
@@ -57,8 +63,8 @@ export function monitorReplicas(
     }
     return seen;
   };
+  let seen: Seen = new Map();
   const run = async () => {
-    let seen: Seen = new Map();
     while (!signal.aborted) {
       try {
         seen = await once(seen);
@@ -72,5 +78,8 @@ export function monitorReplicas(
     }
   };
   void run();
-  return { close: () => over.abort() };
+  return {
+    others: () => [...new Set([...seen.keys()].map(replicaOfRunner))].filter((replica) => replica !== me.replica),
+    close: () => over.abort(),
+  };
 }

@@ -24,6 +24,10 @@ export function runnerName(id: RunnerId): string {
   return `${id.replica}${separator}${id.incarnation}`;
 }
 
+export function replicaOfRunner(runner: string): string {
+  return runner.slice(0, runner.lastIndexOf(separator));
+}
+
 /** Whether `runner` is a previous instance of this replica. Only one instance exists at a time, so it has ended. */
 export function isPreviousInstance(runner: string, me: RunnerId): boolean {
   return runner !== runnerName(me) && runner.startsWith(`${me.replica}${separator}`);
