@@ -151,14 +151,12 @@ export const channelOperations = [
       if (!channels.hasConnection(account))
         throw new OperationError("conflict", "the platform calls any gateway: this account has no connection to move");
       if (replica !== null) {
-        const names = (await bus.gather(healthReports["channel-gateway"], {}, gatherMs)).map(
-          (report) => report.replica,
-        );
-        if (!names.includes(replica))
-          throw new OperationError(
-            "not_found",
-            `there is no gateway "${replica}"; there are: ${names.sort().join(", ")}`,
-          );
+        const gather = (waitMs: number) => bus.gather(healthReports["channel-gateway"], {}, waitMs);
+        const isThere = (gateways: readonly { replica: string }[]) => gateways.some((each) => each.replica === replica);
+        const gateways = await gatherUntil(reportMs, gather, isThere);
+        const names = [...new Set(gateways.map((each) => each.replica))].sort();
+        if (!isThere(gateways))
+          throw new OperationError("not_found", `there is no gateway "${replica}"; there are: ${names.join(", ")}`);
       }
       await bus.request(store.accountMove, { ...account, replica, by });
       const { accounts } = await bus.request(store.accountStatus, { accounts: [account] });
