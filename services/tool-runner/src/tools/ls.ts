@@ -10,6 +10,8 @@ import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace
 import { listDocuments } from "./document-files.ts";
 
 const maxEntries = 500;
+/** How many entries are read from disk at the same time: one after the other, each waits for a thread of its own. */
+const readAtOnce = 16;
 
 export const lsTool = defineTool({
   name: "ls",
@@ -73,7 +75,9 @@ async function listRoot(access: DocumentAccess, context: ToolContext): Promise<T
 /** Formats at most `maxEntries`; the others are never read from disk. */
 async function listing(entries: readonly (() => string | Promise<string>)[], name: string): Promise<ToolOutput> {
   const lines: string[] = [];
-  for (const describe of entries.slice(0, maxEntries)) lines.push(await describe());
+  const shown = entries.slice(0, maxEntries);
+  for (let at = 0; at < shown.length; at += readAtOnce)
+    lines.push(...(await Promise.all(shown.slice(at, at + readAtOnce).map((describe) => describe()))));
   if (entries.length === 0) lines.push(`"${displayPath(name)}" is empty.`);
   if (entries.length > maxEntries) {
     lines.push(
