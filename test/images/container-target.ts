@@ -13,6 +13,11 @@ import type { Docker } from "./engine.ts";
 const pauseMs = 2_000;
 const pollMs = 250;
 const healthyMs = 120_000;
+/**
+ * Docker doubles its pause before a restart, up to a minute, until a container has run for 10 s: a server that crashes again and again
+ * would be away most of the time (https://docs.docker.com/reference/cli/docker/container/run/#restart).
+ */
+const steadyMs = 10_000;
 const databaseMs = 60_000;
 const effectsFolder = "/workspace/effects";
 const settings = `[session]
@@ -103,6 +108,7 @@ function containerTarget(cluster: ComposeCluster): SceneTarget {
       const container = await only(cluster, server);
       await crash(cluster, container);
       await untilHealthy(cluster, container);
+      await delay(steadyMs);
     },
     scale: (service, count) => cluster.up(["--no-recreate", "--scale", `${service}=${count}`]),
   };

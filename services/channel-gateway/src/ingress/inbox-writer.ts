@@ -35,8 +35,11 @@ export class IdempotencyKeyReusedError extends Error {
   }
 }
 
-/** How long a message waits for the store; longer than a restart of it. After that the sender has to retry. */
-const putTimeoutMs = 5_000;
+/**
+ * How long a message waits for the store. After that the sender has to retry, which not every sender does: longer than a restart of the
+ * store, and than a network failure of 10 s after which the bus connects again.
+ */
+const putTimeoutMs = 15_000;
 /** Where the store may refuse the message, an overlapping attempt could store what the other one has refused. */
 const refusableAttemptMs = 2_500;
 /** How long the leader may take to confirm a cancellation; the store has recorded it in any case. */
