@@ -77,7 +77,7 @@ async function listing(entries: readonly (() => string | Promise<string>)[], nam
   const lines: string[] = [];
   const shown = entries.slice(0, maxEntries);
   for (let at = 0; at < shown.length; at += readAtOnce)
-    lines.push(...(await Promise.all(shown.slice(at, at + readAtOnce).map((describe) => describe()))));
+    lines.push(...(await Promise.all(shown.slice(at, at + readAtOnce).map(async (describe) => describe()))));
   if (entries.length === 0) lines.push(`"${displayPath(name)}" is empty.`);
   if (entries.length > maxEntries) {
     lines.push(
