@@ -106,9 +106,12 @@ export async function startCompose(
     },
     exec: ({ Id }, ...command) => docker("exec", Id, ...command),
   };
-  cleanup.add(async () => {
+  const remove = async () => {
     await compose(running, "down", "--volumes", "--timeout", "5");
-  });
+  };
+  // A run that was killed has left its volumes, with other passwords.
+  await remove();
+  cleanup.add(remove);
   try {
     await cluster.up();
   } catch (error) {
