@@ -22,13 +22,16 @@ describe("HAProxy", { skip: haproxy === undefined ? "HAProxy is not available" :
   /** The bodies that have arrived, in order. */
   const arrived: string[] = [];
   let url = "";
+  let healthUrl = "";
+  let isReady = true;
+  const stopGateways: (() => Promise<void>)[] = [];
 
   /** The first request dies with its gateway; later ones are answered by the other one. */
   const gateway = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const isCheck = request.url === "/readyz";
     if (!isCheck) arrived.push(await text(request));
-    if (!isCheck && arrived.length === 1) request.socket.destroy();
-    else response.end("answer");
+    if (!isCheck && arrived.length === 1 && isReady) request.socket.destroy();
+    else response.writeHead(isCheck && !isReady ? 503 : 200).end("answer");
   };
 
   before(async () => {
@@ -39,8 +42,10 @@ describe("HAProxy", { skip: haproxy === undefined ? "HAProxy is not available" :
       .replace("bind :8787", `bind 127.0.0.1:${port}`)
       .replace("bind :8404", `bind 127.0.0.1:${healthPort}`)
       // There is no DNS of Docker here.
+      .replace("default-server resolvers docker init-addr none", "")
       .replace(" resolvers docker init-addr none", "")
-      .replace(/server-template .*/, servers.join("\n  "));
+      .replace(/server-template .*/, servers.join("\n  "))
+      .replace(/server-template .*/, servers.map((each) => each.replace(/ check .*/, "")).join("\n  "));
     const path = join(await temporaryFolder(cleanup), "haproxy.cfg");
     writeFileSync(path, config);
     const running = spawn(haproxy ?? "", ["-db", "-f", path], { stdio: ["ignore", "ignore", "inherit"] });
@@ -49,25 +54,31 @@ describe("HAProxy", { skip: haproxy === undefined ? "HAProxy is not available" :
       running.kill("SIGKILL");
       await once(running, "exit");
     });
+    healthUrl = `http://127.0.0.1:${healthPort}/healthz`;
     await pollUntil(async () => {
       assert.equal(running.exitCode, null, "HAProxy has ended");
-      return fetch(`http://127.0.0.1:${healthPort}/healthz`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
+      return (await healthStatus()) === 200;
     }, "a gateway that is ready");
     url = `http://127.0.0.1:${port}/v1/chat/completions`;
   });
   after(() => cleanup[Symbol.asyncDispose]());
   beforeEach(() => void arrived.splice(0));
 
+  const healthStatus = () =>
+    fetch(healthUrl).then(
+      ({ status }) => status,
+      () => null,
+    );
+
   async function startGateway(): Promise<number> {
     const server = createServer((request, response) => void gateway(request, response)).listen(0, "127.0.0.1");
     await once(server, "listening");
-    cleanup.add(async () => {
+    const stop = async () => {
       server.closeAllConnections();
       server.close();
-    });
+    };
+    cleanup.add(stop);
+    stopGateways.push(stop);
     return (server.address() as AddressInfo).port;
   }
 
@@ -86,5 +97,17 @@ describe("HAProxy", { skip: haproxy === undefined ? "HAProxy is not available" :
   test("sends a request that only reads to another gateway", async () => {
     assert.equal(await (await fetch(url)).text(), "answer");
     assert.equal(arrived.length, 2);
+  });
+
+  test("sends requests to gateways that are not ready when none is, and tells clients when to repeat them", async () => {
+    isReady = false;
+    await pollUntil(async () => (await healthStatus()) === 503, "no gateway that is ready");
+    const held = await fetch(url, { method: "POST", body: "hello" });
+    assert.equal(await held.text(), "answer");
+    for (const stop of stopGateways) await stop();
+    const refused = await fetch(url, { method: "POST", body: "hello" });
+    assert.equal(refused.status, 503);
+    assert.equal(refused.headers.get("retry-after"), "2");
+    assert.match(await refused.text(), /"code":"unavailable"/);
   });
 });
