@@ -13,6 +13,8 @@ import { percentile } from "../measure.ts";
 import type { Row } from "../row.ts";
 
 const count = 1_000;
+/** Five seconds after their start, the services collect the garbage of loading their modules. */
+const settledMs = 8_000;
 /** Between two turns, so that their writes are not confused. */
 const pauseMs = 15;
 const Pairs = z.array(z.tuple([z.number(), z.number()]));
@@ -34,6 +36,7 @@ export async function waterfall(start: StartCluster, model: FakeModel): Promise<
     [0, "caller"],
   ]);
   const gateway = { url: cluster.httpUrl, token: cluster.token };
+  await delay(settledMs);
   const spans: { begin: number; end: number }[] = [];
   const now = () => Number(process.hrtime.bigint() / 1_000n);
   for (let each = 0; each < count + 100; each++) {
