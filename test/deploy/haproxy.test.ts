@@ -31,7 +31,8 @@ describe("HAProxy", { skip: haproxy === undefined ? "HAProxy is not available" :
     const isCheck = request.url === "/readyz";
     if (!isCheck) arrived.push(await text(request));
     if (!isCheck && arrived.length === 1 && isReady) request.socket.destroy();
-    else response.writeHead(isCheck && !isReady ? 503 : 200).end("answer");
+    // HAProxy ends its client's connection when it finds that a kept connection to a server has ended.
+    else response.writeHead(isCheck && !isReady ? 503 : 200, { connection: "close" }).end("answer");
   };
 
   before(async () => {
