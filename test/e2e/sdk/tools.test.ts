@@ -6,7 +6,7 @@ import { createSdkMcpServer, tool, type Options } from "@anthropic-ai/claude-age
 import { apiClient, Cleanup, pollUntil, startTestCluster, type TestCluster } from "@parley/testing";
 import { z } from "zod";
 import { everything, startEverything } from "../../../services/tool-runner/test/mcp/programs.ts";
-import { Inputs, sdkClient, toolResults, type SdkClient } from "./support/client.ts";
+import { Inputs, sdkClient, toolResults, userMessage, type SdkClient } from "./support/client.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -228,11 +228,18 @@ test("names a server that cannot be started, or whose settings cannot be honoure
 
 test("denies the cluster's MCP servers with strictMcpConfig, also those that are not connected", async () => {
   const rules: unknown[] = [];
-  await sdk.run("say: hello", { strictMcpConfig: true }, async (message) => {
+  const read = Promise.withResolvers<void>();
+  // The run removes its rules when its input has ended.
+  const prompt = async function* () {
+    yield userMessage("say: hello");
+    await read.promise;
+  };
+  await sdk.run(prompt(), { strictMcpConfig: true }, async (message) => {
     if (message.type !== "system" || message.subtype !== "init") return;
     const response = await apiClient(cluster.httpUrls, cluster.token).fetch(`/api/sessions/${message.session_id}`);
     const Deny = z.object({ session: z.object({ overrides: z.object({ deny: z.array(z.string()) }) }) });
     rules.push(...Deny.parse(await response.json()).session.overrides.deny);
+    read.resolve();
   });
   assert.deepEqual(rules, ["mcp__absent__*"]);
 });
