@@ -42,23 +42,17 @@ export function createProcessApi(
   };
   return {
     list: async (viewer, { grant }) => {
-      const answers = new Map([[replica, linesHere(viewer, local.processes)]]);
-      const silent = () => others().filter((name) => !answers.has(name));
-      await gatherUntil(
-        gatherMs,
-        async (waitMs) => {
-          for (const answer of await bus.gather(toolProcesses, viewer, waitMs))
-            if (answer.replica !== replica) answers.set(answer.replica, answer.processes);
-          return [];
-        },
-        () => silent().length === 0,
-      );
-      const lines = [...answers.values()].flat();
+      const silentIn = (all: readonly { replica: string }[]) =>
+        others().filter((name) => !all.some((answer) => answer.replica === name));
+      const gather = (waitMs: number) => bus.gather(toolProcesses, viewer, waitMs);
+      const answers = await gatherUntil(gatherMs, gather, (all) => silentIn(all).length === 0);
+      const listed = new Map(answers.map((answer) => [answer.replica, answer.processes]));
+      const lines = [...listed.set(replica, linesHere(viewer, local.processes)).values()].flat();
       await storeSync.markReported(
         { grant },
         lines.filter(({ ended }) => ended !== null).map(({ id }) => id),
       );
-      return success(presentList(lines, silent()));
+      return success(presentList(lines, silentIn(answers)));
     },
     control: async (question, { signal, grant }) => {
       const owner = replicaOf(question.id);

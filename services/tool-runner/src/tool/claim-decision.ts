@@ -24,6 +24,7 @@ export function runnerName(id: RunnerId): string {
   return `${id.replica}${separator}${id.incarnation}`;
 }
 
+/** The replica in a name that `runnerName` made. */
 export function replicaOfRunner(runner: string): string {
   return runner.slice(0, runner.lastIndexOf(separator));
 }
