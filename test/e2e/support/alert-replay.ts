@@ -120,9 +120,18 @@ async function runTest(
     // Not synchronously: the links to the cluster's servers are in this process.
     await promisify(execFile)(promtool, ["test", "rules", file]);
   } catch (error) {
-    const series = test.input_series.map((each) => `${each.series} ${each.values.slice(0, 600)}`).join("\n");
+    const series = test.input_series.map((each) => `${each.series} ${changesOf(each.values)}`).join("\n");
     throw new Error(`${title}: ${errorMessage(error)}\n${series}`, { cause: error });
   }
+}
+
+/** The values without repetitions, shortened. */
+function changesOf(values: string): string {
+  const each = values.split(" ");
+  return each
+    .filter((value, index) => value !== each[index - 1])
+    .join(" ")
+    .slice(0, 600);
 }
 
 /** The samples of the metrics in an expression, a value a minute. */
