@@ -180,6 +180,25 @@ test("stops the newest command first, and an older one only while usage still gr
   for (const end of ends) end();
 });
 
+test("stops neither an older nor a later command for the growth of a command that has ended", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const { inside } = ground;
+  const room = new WorkspaceQuota(inside, quota(mebibyte));
+  const stopped: string[] = [];
+  const watch = (name: string) => room.watch(() => stopped.push(name));
+  const ends = [await watch("older")];
+  const end = await watch("ended");
+  writeFileSync(join(inside, "large"), randomBytes(3 * mebibyte), { flush: true });
+  end();
+  ends.push(await watch("later"));
+  await pollUntil(() => (room.usedBytes ?? 0) >= 3 * mebibyte, "the file was counted");
+  // The next count comes after the decision about this one.
+  writeFileSync(join(inside, "small"), randomBytes(8192), { flush: true });
+  await pollUntil(() => (room.usedBytes ?? 0) >= 3 * mebibyte + 8192, "the small file was counted");
+  assert.deepEqual(stopped, []);
+  for (const each of ends) each();
+});
+
 test("property: a level counts as growing only above its limit, and above what was there before", () => {
   const level = fc.integer({ min: 0, max: 40 }).map((n) => (n * mebibyte) / 2);
   fc.assert(

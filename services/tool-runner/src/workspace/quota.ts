@@ -68,7 +68,8 @@ export class WorkspaceQuota {
   /** Stops a running command; the oldest first. */
   readonly #commands = new Set<Stop>();
   #timer: NodeJS.Timeout | undefined;
-  #looking = false;
+  /** Running check, or undefined. */
+  #checking: Promise<void> | undefined;
   #workspaceGauge: Gauge;
   #diskGauge: Gauge;
 
@@ -104,20 +105,41 @@ export class WorkspaceQuota {
 
   /**
    * Watches a command until the returned function is called; await it before the command starts. `stop` is called at most once, when
-   * a limit is exceeded, usage still grows, and every newer command has been stopped. A failed check stops no command.
+   * a limit is exceeded, usage still grows, and every newer command has been stopped or has ended. A failed check stops no command.
    */
   async watch(stop: Stop): Promise<() => void> {
     const { maxBytes, minFreeBytes } = this.rules;
     if (maxBytes + minFreeBytes === 0) return () => undefined;
     if (this.#commands.size === 0) await this.#measure().catch(() => undefined);
     this.#commands.add(stop);
-    this.#timer ??= setInterval(() => void this.#check(), pollMs).unref();
+    this.#timer ??= setInterval(() => {
+      if (this.#checking === undefined) this.#startCheck(this.#newest());
+    }, pollMs).unref();
     return () => {
+      const isNewest = this.#newest() === stop;
       this.#commands.delete(stop);
-      if (this.#commands.size > 0) return;
-      clearInterval(this.#timer);
-      this.#timer = undefined;
+      if (this.#commands.size === 0) {
+        clearInterval(this.#timer);
+        this.#timer = undefined;
+      } else if (isNewest) this.#startCheck(stop);
     };
+  }
+
+  #newest(): Stop | undefined {
+    return [...this.#commands].at(-1);
+  }
+
+  /** Starts a check after the running one. `newest`: the command that is stopped for growth until now; when it has ended, none is. */
+  #startCheck(newest: Stop | undefined): void {
+    const previous = this.#checking;
+    const run = async () => {
+      await previous;
+      // The next check tries again.
+      await this.#check(newest).catch(() => undefined);
+      if (this.#checking === check) this.#checking = undefined;
+    };
+    const check = run();
+    this.#checking = check;
   }
 
   /** Levels before a command: what it finds above a limit is not its own. */
@@ -133,28 +155,23 @@ export class WorkspaceQuota {
     this.#workspaceGauge.grows(isFull ? (await this.#countNow()).bytes : count.bytes);
   }
 
-  async #check(): Promise<void> {
-    if (this.#looking) return;
-    this.#looking = true;
-    try {
-      const disk = await this.#disk();
-      if (this.#diskGauge.grows(-disk.freeBytes)) this.#stopNewest("disk_full");
-      const count = this.#count;
-      if (this.rules.maxBytes === 0 || (count !== undefined && !this.#isDue(count, disk))) return;
-      const { bytes } = await this.#countNow();
-      if (this.#workspaceGauge.grows(bytes)) this.#stopNewest("workspace_full");
-    } catch {
-      // The next check tries again.
-    } finally {
-      this.#looking = false;
-    }
+  async #check(newest: Stop | undefined): Promise<void> {
+    const stopNewest = (reason: Overfull) => {
+      if (newest !== undefined && this.#commands.delete(newest)) newest(reason);
+    };
+    const disk = await this.#disk();
+    if (this.#diskGauge.grows(-disk.freeBytes)) stopNewest("disk_full");
+    const count = this.#count;
+    if (this.rules.maxBytes === 0) return;
+    const hasEnded = newest !== undefined && !this.#commands.has(newest);
+    if (count !== undefined && !this.#isDue(count, disk) && !(hasEnded && this.#hasOutgrown(count, disk))) return;
+    const { bytes } = await this.#countNow();
+    if (this.#workspaceGauge.grows(bytes)) stopNewest("workspace_full");
   }
 
-  #stopNewest(reason: Overfull): void {
-    const newest = [...this.#commands].at(-1);
-    if (newest === undefined) return;
-    this.#commands.delete(newest);
-    newest(reason);
+  /** Whether the workspace may have grown above its limit since the count. */
+  #hasOutgrown(count: Count, disk: Disk): boolean {
+    return disk.takenBytes !== count.takenBytes && this.#estimate(count, disk) > this.rules.maxBytes;
   }
 
   /** Whether the disk has changed since the count, and a new count keeps to its share of the time. */
