@@ -171,6 +171,8 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     sessionId: z.string(),
     profile: z.string(),
     mode: z.enum(["wait", "background"]),
+    /** What the task is, at most 200 characters: the call's own description, or else the start of its prompt. Omitted by older versions. */
+    description: z.string().optional(),
     /** Position of the sub-agent's log before this task. Omitted by older versions, and after a retry. */
     afterSeq: z.number().int().optional(),
   }),

@@ -140,7 +140,7 @@ export class SdkMessages {
         const { callId, sessionId, mode } = event;
         if (mode === "wait") turn.tasks.set(callId, sessionId);
         else this.#background.set(sessionId, callId);
-        return [taskOf(event, turn.inputOf(callId))];
+        return [taskOf(event)];
       }
       case "approval.requested": {
         const call = { request_id: event.approvalId, tool_name: ownToolName(event.tool), tool_use_id: event.callId };

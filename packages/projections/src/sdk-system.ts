@@ -36,16 +36,11 @@ export function boundaryOf({ trigger: cause, strategy, tokensBefore, tokensAfter
   return { type: "system", subtype: "compact_boundary", compact_metadata: metadata };
 }
 
-const descriptionChars = 200;
-
-/** The start of a sub-agent. `input`: the arguments of the call that starts it. */
-export function taskOf({ callId, sessionId, profile, mode }: Event<"subagent.started">, input: unknown): SdkBody {
-  const args: Readonly<Record<string, unknown>> = typeof input === "object" && input !== null ? { ...input } : {};
-  const [description = profile] = [args["description"], args["prompt"], args["task"]].flatMap((text) =>
-    typeof text === "string" && text.trim() !== "" ? [text.trim().slice(0, descriptionChars)] : [],
-  );
+/** The start of a sub-agent. */
+export function taskOf({ callId, sessionId, profile, mode, description = "" }: Event<"subagent.started">): SdkBody {
   const agent = { subagent_type: profile, is_backgrounded: mode === "background" };
-  return { type: "system", subtype: "task_started", task_id: sessionId, tool_use_id: callId, description, ...agent };
+  const about = { task_id: sessionId, tool_use_id: callId, description: description.trim() || profile };
+  return { type: "system", subtype: "task_started", ...about, ...agent };
 }
 
 /** The end of a sub-agent. `call`: the call that started it; undefined: it belongs to an earlier run. */

@@ -83,12 +83,6 @@ export class SdkTurn {
     return early.filter(({ event }) => this.hasCall(event.callId));
   }
 
-  /** The arguments of a call, as parsed JSON; undefined: the call is unknown. */
-  inputOf(callId: string): unknown {
-    const input = this.#calls.get(callId)?.input;
-    return input === undefined ? undefined : jsonOr(input);
-  }
-
   started(callId: string, atMs: number): SdkBody[] {
     const call = this.#calls.get(callId);
     if (call === undefined || call.answered || call.startedAt !== null) return [];
@@ -161,7 +155,8 @@ export class SdkTurn {
   /** Records a denial once, although it is reported twice: when a person decides, and when the call is refused. False: it is recorded. */
   denied(callId: string, tool: string): boolean {
     if (this.denials.some(({ tool_use_id }) => tool_use_id === callId)) return false;
-    const tool_input = this.inputOf(callId) ?? null;
+    const input = this.#calls.get(callId)?.input;
+    const tool_input = input === undefined ? null : jsonOr(input);
     this.denials.push({ tool_name: ownToolName(tool), tool_use_id: callId, tool_input });
     return true;
   }

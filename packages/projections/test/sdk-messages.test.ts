@@ -513,17 +513,14 @@ test("names the stop sequence that a reply reached, in the reply and in its stre
 
 // design: 003.41
 test("reports retries, compactions and sub-agents in the SDK's words", () => {
-  const call = { type: "tool_call" as const, id: "c", name: "Agent", input: '{"prompt":"look around","task":"x"}' };
-  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts: [call], model: "m", createdAt: "" };
   const tokens = { strategy: "summarize", tokensBefore: 9, tokensAfter: 3 };
   const started = { sessionId: "child", profile: "reader", mode: "background" as const };
   const told = stream(
     [
       { type: "model.retry", turnId: "t", step: 1, attempt: 2, tries: 3, delayMs: 5, reason: "server: scripted 500" },
       { type: "model.retry", turnId: "t", step: 1, attempt: 3, delayMs: 5, reason: "stalled: no data" },
-      { type: "message", seq: 1, message },
-      { type: "subagent.started", turnId: "t", callId: "c", ...started },
-      { type: "subagent.started", turnId: "t", callId: "of an earlier leader", ...started },
+      { type: "subagent.started", turnId: "t", callId: "c", ...started, description: "look around" },
+      { type: "subagent.started", turnId: "t", callId: "of an older version", ...started },
       { type: "compacted", seq: 2, turnId: "t", trigger: "share", ...tokens },
       { type: "compacted", seq: 3, turnId: "t", trigger: "demand", ...tokens },
     ],

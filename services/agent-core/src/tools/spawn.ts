@@ -87,13 +87,14 @@ async function spawn(
   const mode =
     input.mode ??
     (input.run_in_background === undefined ? settings.subagents.mode : input.run_in_background ? "background" : "wait");
+  const description = input.description ?? input.label ?? prompt;
   const started = await context.leaderStore.request(store.turnSpawn, {
     turnId: turn.turnId,
     n: step.n,
     mode,
     profile,
     ...(Object.hasOwn(agents, profile) ? { ofProgram: true } : {}),
-    title: (input.description ?? input.label ?? prompt).slice(0, 80),
+    title: description.slice(0, 80),
     parts: [{ type: "text", text: prompt }],
     maxChildren: settings.subagents.max_children,
     tainted: context.tainted,
@@ -109,6 +110,7 @@ async function spawn(
     sessionId: started.sessionId,
     profile,
     mode,
+    description: description.slice(0, 200),
     ...(started.afterSeq === undefined ? {} : { afterSeq: started.afterSeq }),
   });
   const { result } = started.step;

@@ -41,6 +41,7 @@ test("uses publisher, session and depth of each call when one tool serves parent
     );
     const [started] = events;
     assert.ok(started?.type === "subagent.started");
+    assert.equal(started.description, "look");
     const { session } = await room.core.request(store.sessionGet, { sessionId: started.sessionId });
     assert.equal(session?.parentId, context?.turn.sessionId);
   }
