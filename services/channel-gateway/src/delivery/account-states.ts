@@ -22,20 +22,23 @@ export type AccountState =
   | { state: "disabled"; reason: string };
 
 export class AccountStates {
-  readonly #log: Logger;
+  readonly #log: Pick<Logger, "error" | "warn">;
   readonly #states = new Map<string, AccountState & { since: string }>();
+  /** The reasons that were logged, by account, until it works again. */
+  readonly #logged = new Map<string, string>();
 
-  constructor(log: Logger) {
+  constructor(log: Pick<Logger, "error" | "warn">) {
     this.#log = log;
   }
 
-  /** Sets the state of an account; a new failure reason is logged once. */
+  /** Sets the state of an account; a new failure reason is logged once, also when the account was standby in between. */
   set(name: string, next: AccountState): void {
     const before = this.#states.get(name);
     const isSame = before !== undefined && describe(before) === describe(next);
     this.#states.set(name, { ...next, since: isSame ? before.since : new Date().toISOString() });
-    if (!("reason" in next)) return;
-    if (before !== undefined && "reason" in before && before.reason === next.reason) return;
+    if (next.state === "connected" || next.state === "listening") this.#logged.delete(name);
+    if (!("reason" in next) || this.#logged.get(name) === next.reason) return;
+    this.#logged.set(name, next.reason);
     this.#log[next.state === "disabled" ? "error" : "warn"](
       { account: name, reason: next.reason },
       `account ${next.state}`,
@@ -45,6 +48,7 @@ export class AccountStates {
   /** Forgets an account that was removed. */
   forget(name: string): void {
     this.#states.delete(name);
+    this.#logged.delete(name);
   }
 
   /** The accounts of these channels, for operators. */
