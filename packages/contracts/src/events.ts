@@ -27,7 +27,7 @@ const CompactedEvent = z.object({
   strategy: z.string(),
   tokensBefore: z.number().int(),
   tokensAfter: z.number().int(),
-  /** The summary. Omitted: there is none, or the event was read from the log. */
+  /** The summary. Omitted: the compaction wrote none. */
   summary: z.string().optional(),
 });
 const RewoundEvent = z.object({

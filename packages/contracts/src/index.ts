@@ -282,7 +282,7 @@ export { isolationLevels, type IsolationLevel } from "./settings/isolation.ts";
 export type { SearchSettings, WebSettings } from "./settings/tools.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";
 export { builtInProviders, type LlmsSettings } from "./settings/llm.ts";
-export { ViewRecordSchema, type ViewRecord } from "./view-record.ts";
+export { ViewRecordSchema, writtenSummary, type ViewRecord } from "./view-record.ts";
 export { isUnfinished, maxTodos, TodoSchema, todosText, type Todo } from "./todos.ts";
 export * as operations from "./operations/index.ts";
 export { promptCommand, slashCommands } from "./operations/commands.ts";

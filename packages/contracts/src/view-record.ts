@@ -29,3 +29,8 @@ export const ViewRecordSchema = z.object({
   strategy: z.string(),
 });
 export type ViewRecord = z.infer<typeof ViewRecordSchema>;
+
+/** The summary that the compaction of this record wrote; null: it wrote none. */
+export function writtenSummary({ strategy, summary }: ViewRecord): string | null {
+  return strategy === "summarize" ? summary : null;
+}

@@ -272,6 +272,15 @@ test("a fork of a compacted session has its view record and only the visible mes
   assert.deepEqual(forked.session.view, view);
 });
 
+// design: 003.27
+test("the log contains the summary of a compaction", async () => {
+  const sessionId = await talk("route:summary", "old");
+  await compactTo(sessionId, await seqOf(sessionId));
+  const { events } = await gateway.request(store.eventList, { sessionId, afterSeq: 0, limit: 100 });
+  const compacted = events.find((event) => event.type === "compacted");
+  assert.equal(compacted?.summary, "It was old.");
+});
+
 test("missing sessions cannot be forked, and sub-agents' sessions cannot be bound", async () => {
   const fork = { opId: randomUUID(), sessionId: randomUUID() };
   await assert.rejects(gateway.request(store.sessionFork, fork), failsWith("NOT_FOUND"));

@@ -7,6 +7,7 @@ import {
   textOf,
   todosText,
   WireError,
+  writtenSummary,
   type CompactionSettings,
   type DurableEvent,
   type LiveEvent,
@@ -145,6 +146,7 @@ export async function compact(
     model: written.modelCalled ? written.provider.model : null,
   });
   const { tokensBefore, tokensAfter } = plan;
+  const summary = writtenSummary(record);
   work.publish({
     type: "compacted",
     seq,
@@ -153,18 +155,13 @@ export async function compact(
     strategy: plan.strategy,
     tokensBefore,
     tokensAfter,
-    ...(written.summary === null ? {} : { summary: written.summary }),
+    ...(summary === null ? {} : { summary }),
   });
   deps.log.info(
     { sessionId: work.sessionId, trigger: plan.trigger, strategy: plan.strategy, tokensBefore, tokensAfter },
     "session compacted",
   );
-  await deps.runHooks(
-    "PostCompact",
-    work.hookContext,
-    { trigger, tokensBefore, tokensAfter, summary: written.summary },
-    signal,
-  );
+  await deps.runHooks("PostCompact", work.hookContext, { trigger, tokensBefore, tokensAfter, summary }, signal);
   return { outcome: "compacted", record, tokensBefore, tokensAfter, costMicros, notice: written.notice };
 }
 

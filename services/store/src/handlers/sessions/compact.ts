@@ -1,15 +1,24 @@
 // View records of sessions, and their prefixes.
-import { WireError, type DurableEvent, type Usage, type ViewRecord } from "@parley/contracts";
+import { WireError, writtenSummary, type DurableEvent, type Usage, type ViewRecord } from "@parley/contracts";
 import { singleRow, runOperation } from "../../db/operation.ts";
 import { SessionLog } from "./log.ts";
 import type { Handlers } from "../handler.ts";
 
-type CompactedBody = Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId"> & {
+type CompactedBody = Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId" | "summary"> & {
   /** Only for `store.usage.report`. Null: no model was called. */
   spent: { model: string; usage: Usage; costMicros: number | null } | null;
-  /** Only for `store.step.request`. */
+  /** Only for `store.step.request`, and contains the summary. */
   view: ViewRecord;
 };
+
+/** The field `summary` of a logged event. */
+export function loggedSummary({ kind, parts }: { kind: string; parts: string }): { summary?: string } {
+  if (kind !== "compacted") return {};
+  const { view } = JSON.parse(parts) as Partial<CompactedBody>;
+  // Older versions did not log it.
+  const summary = view === undefined ? null : writtenSummary(view);
+  return summary === null ? {} : { summary };
+}
 
 export const compactHandlers = {
   /** Writes the next view record. Throws CONFLICT when the summary was made from an older record. */

@@ -31,6 +31,7 @@ import { runTransaction } from "../../db/operation.ts";
 import { historyBytes, newest } from "./history.ts";
 import type { Handlers } from "../handler.ts";
 import { titleUntitled } from "./titles.ts";
+import { loggedSummary } from "./compact.ts";
 
 /** A session's cost including its sub-agents, as JSON with the field names of the contracts. */
 function treeCost() {
@@ -236,7 +237,7 @@ export const sessionHandlers = {
         return [{ type: "message", seq: row.seq, message: messageOf(row), ...usage }];
       }
       if (row.kind !== "turn.finished") {
-        const body = JSON.parse(row.parts) as object;
+        const body = { ...(JSON.parse(row.parts) as object), ...loggedSummary(row) };
         return [DurableEventSchema.parse({ type: row.kind, seq: row.seq, turnId: row.turn_id, ...body })];
       }
       const turn = turnById.get(row.turn_id);
