@@ -52,6 +52,21 @@ test("a repeated entry of the audit log is written once", async () => {
   );
 });
 
+test("a repeated change of a session does not undo a later one", async () => {
+  const { gateway } = fixture;
+  const route = `route:${randomUUID()}`;
+  const { session } = await gateway.request(store.sessionOpen, { opId: randomUUID(), route });
+  const { sessionId } = session;
+  const change = (action: "add" | "remove") => {
+    const input = { opId: randomUUID(), sessionId, rules: { list: "allow" as const, action, rules: ["exec(rm *)"] } };
+    return () => gateway.request(store.sessionUpdate, input);
+  };
+  const add = change("add");
+  await add();
+  await change("remove")();
+  assert.equal((await add()).session?.overrides.allow, undefined);
+});
+
 const chat = { channel: "telegram", account: "main" };
 /** A pairing request whose code has this hash. */
 async function pairing(contactId: string): Promise<string> {

@@ -170,7 +170,7 @@ test("keeps every rule when lists of a session change at the same time", async (
   const sessionId = await talk("route:rules", "hello");
   const names = Array.from({ length: 8 }, (_, index) => `exec(run ${index})`);
   const change = (list: "allow" | "deny", action: "add" | "remove", ...rules: string[]) =>
-    gateway.request(store.sessionUpdate, { sessionId, rules: { list, action, rules } });
+    gateway.request(store.sessionUpdate, { opId: randomUUID(), sessionId, rules: { list, action, rules } });
   await Promise.all(names.map((name) => change("allow", "add", name)));
   await Promise.all([
     change("deny", "add", "exec(rm *)"),

@@ -10,7 +10,7 @@ import { FallbackModelsSchema, HistorySchema, SessionStateSchema, SessionSummary
 import { ProgramAgentsSchema } from "../program-agents.ts";
 import { ProgramToolsSchema } from "../program-tools.ts";
 import { ViewRecordSchema } from "../view-record.ts";
-import { Empty, Fenced, storeRequest } from "./shared.ts";
+import { Empty, Fenced, optionalOpId, storeRequest } from "./shared.ts";
 
 export const sessionGet = storeRequest({
   subject: "store.session.get",
@@ -95,6 +95,7 @@ export const sessionUpdate = storeRequest({
   clients: ["channel-gateway", "agent-core"],
   doc: "Change the title, the status or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call; those that are made while tools run, from the call after it. CONFLICT for another `workspace` when the session has messages. A new message for an archived session makes it active again.",
   input: z.object({
+    opId: optionalOpId,
     sessionId: z.string(),
     title: z.string().min(1).max(200).optional(),
     status: z.enum(["active", "archived"]).optional(),

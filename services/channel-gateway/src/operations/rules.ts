@@ -1,4 +1,5 @@
 // The permission rules of one session: list, add and remove them.
+import { randomUUID } from "node:crypto";
 import {
   operations,
   ruleLists,
@@ -24,7 +25,7 @@ function viewOf({ deps }: OperationCall, overrides: SessionOverrides): RulesView
 }
 
 async function change({ deps }: OperationCall, sessionId: string, rules: Change): Promise<SessionOverrides> {
-  const { session } = await deps.bus.request(store.sessionUpdate, { sessionId, rules });
+  const { session } = await deps.bus.request(store.sessionUpdate, { opId: randomUUID(), sessionId, rules });
   deps.sessions.changed(sessionId);
   return existing(session, sessionId).overrides;
 }

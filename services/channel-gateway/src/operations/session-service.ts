@@ -1,4 +1,5 @@
 // Session operations shared by commands, the HTTP API and WebSocket frames. Each delegates to the store or the leader.
+import { randomUUID } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import {
   controlCompact,
@@ -116,13 +117,13 @@ export class SessionService {
   /** Archives a session, or restores it. */
   async archive(sessionId: string, archived: boolean): Promise<SessionSummary> {
     const status = archived ? "archived" : "active";
-    const { session } = await this.#deps.bus.request(store.sessionUpdate, { sessionId, status });
+    const { session } = await this.#deps.bus.request(store.sessionUpdate, { opId: randomUUID(), sessionId, status });
     if (archived) this.#ended(sessionId, "archived");
     return existing(session, sessionId);
   }
 
   async rename(sessionId: string, title: string): Promise<SessionSummary> {
-    const { session } = await this.#deps.bus.request(store.sessionUpdate, { sessionId, title });
+    const { session } = await this.#deps.bus.request(store.sessionUpdate, { opId: randomUUID(), sessionId, title });
     return existing(session, sessionId);
   }
 
@@ -138,7 +139,7 @@ export class SessionService {
     for (const { model } of Object.values(overrides.programAgents ?? {})) {
       if (model !== undefined) await this.#refuseModel(model);
     }
-    const { session } = await bus.request(store.sessionUpdate, { sessionId, overrides });
+    const { session } = await bus.request(store.sessionUpdate, { opId: randomUUID(), sessionId, overrides });
     sessions.changed(sessionId);
     return existing(session, sessionId);
   }

@@ -27,7 +27,7 @@ import {
   type TurnRow,
 } from "../../db/mappers.ts";
 import { inbox, sessions, turns } from "../../db/schema/index.ts";
-import { runTransaction } from "../../db/operation.ts";
+import { runChange } from "../../db/operation.ts";
 import { historyBytes, newest } from "./history.ts";
 import type { Handlers } from "../handler.ts";
 import { titleUntitled } from "./titles.ts";
@@ -155,14 +155,14 @@ function withRules(overrides: SessionOverrides, { list, action, rules }: NonNull
 }
 
 export const sessionHandlers = {
-  async sessionUpdate({ database, bus }, { sessionId, title, status, overrides: patch, rules }) {
-    await runTransaction(database, async (client) => {
+  async sessionUpdate({ database, bus }, { opId, sessionId, title, status, overrides: patch, rules }) {
+    await runChange(database, "session_update", opId, async (client) => {
       const { rows } = await client.query<{ overrides: string | null; used: boolean }>(
         "SELECT overrides, seq > 0 OR inbox_seq > 0 AS used FROM parley.sessions WHERE id = $1 FOR UPDATE",
         [sessionId],
       );
       const [row] = rows;
-      if (row === undefined) return;
+      if (row === undefined) return {};
       const before = overridesOf(row.overrides);
       const changed = patched(before, patch ?? {});
       // Checkpoints contain paths relative to the workspace.
@@ -178,6 +178,7 @@ export const sessionHandlers = {
            status = coalesce($3, status), overrides = $4 WHERE id = $1`,
         [sessionId, title ?? null, status ?? null, overrides],
       );
+      return {};
     });
     bus.publish(sessionUpdated, { sessionId });
     return getSession(database, { sessionId });
