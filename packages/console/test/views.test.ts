@@ -28,8 +28,8 @@ describe("the form of an account", () => {
       "secret:token_env": " abc ",
       "secret:webhook_secret_env": "",
       "setting:host": "irc.example.org",
-      "setting:owners": "1, 2",
-      further: 'port = 6697\ntls = true\ngroups = ["#a"]\nnick = parley',
+      "setting:owners": "1, 2,",
+      further: `port = 6697 # with TLS\ntls = true\ngroups = ['#a']\nnick = parley\nname = 'Parley #1'`,
     });
     assert.deepEqual(bodyOf("irc", form), {
       channel: "irc",
@@ -41,6 +41,7 @@ describe("the form of an account", () => {
         tls: true,
         groups: ["#a"],
         nick: "parley",
+        name: "Parley #1",
       },
       secrets: { token_env: "abc" },
     });

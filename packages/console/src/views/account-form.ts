@@ -1,4 +1,5 @@
 // The request that the form of a new account describes. Pure.
+import { parse } from "smol-toml";
 
 /** Settings whose values are lists; the form separates them by commas. */
 const lists = new Set(["owners", "allow_from", "groups"]);
@@ -14,7 +15,7 @@ export function bodyOf(channel: string, form: FormData): object {
     const [type, setting] = name.split(":");
     if (setting === undefined || value === "") continue;
     if (type === "secret") secrets[setting] = value;
-    else settings[setting] = lists.has(setting) ? value.split(/\s*,\s*/) : value;
+    else settings[setting] = lists.has(setting) ? itemsOf(value) : value;
   }
   const further = texts.find(([name]) => name === "further")?.[1] ?? "";
   for (const line of further.split("\n").filter((each) => each.trim() !== "")) {
@@ -27,10 +28,14 @@ export function bodyOf(channel: string, form: FormData): object {
   return { channel, account, settings, secrets };
 }
 
-/** Numbers, booleans, lists and quoted texts as in TOML; anything else is a text without quotes. */
+function itemsOf(text: string): string[] {
+  return text.split(",").flatMap((item) => (item.trim() === "" ? [] : [item.trim()]));
+}
+
+/** A value in TOML; anything else is a text without quotes. */
 function valueOf(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parse(`value = ${text}`)["value"];
   } catch {
     return text;
   }

@@ -62,10 +62,10 @@ function Form({ kind, added }: { kind: Kind; added: () => void }): JSX.Element {
         Name of the account
         <input type="text" name="account" value="main" required />
       </label>
-      {kind.secrets.map(({ setting, purpose, required }) => (
+      {kind.secrets.map(({ setting, purpose }) => (
         <label key={setting}>
           Secret: {purpose}
-          <input type="password" name={`secret:${setting}`} autocomplete="off" required={required} />
+          <input type="password" name={`secret:${setting}`} autocomplete="off" />
         </label>
       ))}
       {kind.required.map((setting) => (
