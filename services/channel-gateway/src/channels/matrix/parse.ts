@@ -160,7 +160,7 @@ function fileOf(content: MatrixEvent["content"], body: string): { incoming: Inco
 
 /** The server and id of an `mxc:` address; null when it is not one. */
 export function mediaOf(address: string): { server: string; id: string } | null {
-  const [, server, id] = /^mxc:\/\/([\w.:[\]-]{1,255})\/([\w-]{1,255})$/.exec(address) ?? [];
+  const [, server, id] = /^mxc:\/\/(?!\.{1,2}\/)([\w.:[\]-]{1,255})\/([\w-]{1,255})$/.exec(address) ?? [];
   return server === undefined || id === undefined ? null : { server, id };
 }
 
