@@ -240,6 +240,30 @@ test("a job's question takes no answer from other places, other people or for ot
   assert.equal(busy.refused, true, "other messages are handled as usual while the thread is busy");
 });
 
+test("a message answers the question when only the reply id and context of its address differ", async () => {
+  const chat = place();
+  const from = (context: string, more: Partial<InboundMessage> = {}) => ({
+    ...chat.said,
+    replyTo: { ...chat.said.replyTo, replyToId: context, context },
+    ...more,
+  });
+  const user = { role: "user" as const, contact: { id: "9" } };
+  const own = await held(from("asking", user));
+  const questionId = await asked(own.turnId);
+  const answer = await put(own.key, "red", from("answering", { ...user, mode: "interrupt" }));
+  assert.equal(answer.runningTurnId, null);
+  assert.equal((await look(own.turnId, questionId)).answer, "red");
+  const elsewhere = { ...chat.replyTo, account: "other" };
+  for (const mode of ["queue", "interrupt"] as const) {
+    const job = await held({ origin: "cron", replyTo: { ...chat.replyTo, context: "of the job" } });
+    const ofJob = await asked(job.turnId);
+    await put(chat.key, "blue", from("elsewhere", { mode, replyTo: elsewhere }));
+    assert.equal((await look(job.turnId, ofJob)).state, "open");
+    await put(chat.key, "blue", from("answering", { mode }));
+    assert.equal((await look(job.turnId, ofJob)).answer, "blue", mode);
+  }
+});
+
 test("an unfetched answer to a job is requeued in the thread where it was sent", async () => {
   const chat = place();
   const { turnId } = await held({ origin: "cron", replyTo: chat.replyTo });

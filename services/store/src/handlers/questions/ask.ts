@@ -6,7 +6,10 @@ export const isJobs = "t.trust = 'cron'";
 
 /** The turn delivers to the conversation of `address`, a column or parameter of stored addresses; false if either is null. */
 export function deliversTo(address: string): string {
-  return `coalesce(t.reply_to::jsonb - 'replyToId' = ${address}::text::jsonb - 'replyToId', false)`;
+  // The rest of an address can differ with each message.
+  const place = (stored: string) =>
+    ["channel", "account", "conversation"].map((key) => `${stored}::jsonb ->> '${key}'`);
+  return `coalesce((${place("t.reply_to").join(", ")}) = (${place(`${address}::text`).join(", ")}), false)`;
 }
 
 /** A running job has an open question for people of this trust, at `address` or, if left out, anywhere. */
