@@ -174,6 +174,15 @@ test("an unfetched answer is requeued when its call ends, and a fetched one is n
   }
 });
 
+test("an answer that arrived before its question was withdrawn is requeued when the call ends", async () => {
+  const { key, turnId } = await held();
+  const questionId = await asked(turnId);
+  const { inboxId } = await put(key, "please do this instead");
+  assert.equal((await look(turnId, questionId, 0)).state, "answered");
+  await settle(turnId);
+  assert.equal(await inboxState(inboxId), "queued");
+});
+
 test("an answer in a race with the settlement is either fetched or requeued", async () => {
   for (let round = 0; round < 10; round++) {
     const { key, turnId } = await held();

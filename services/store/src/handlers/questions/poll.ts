@@ -93,7 +93,7 @@ export const pollHandlers = {
       const { rows } = await client.query<OutputOf<typeof store.questionLook>>(
         `UPDATE parley.questions q
          SET held_until = now() + $4 * interval '1 millisecond',
-             fetched = q.fetched OR q.state = 'answered',
+             fetched = q.fetched OR (q.state = 'answered' AND $4 > 0),
              state = CASE
                WHEN q.state = 'open' AND ($4 = 0 OR q.expires_at <= now() OR s.result IS NOT NULL) THEN 'over'
                ELSE q.state END
