@@ -41,7 +41,7 @@ describe("polling", { concurrency: true }, () => {
     lose();
     await connection;
     assert.deepEqual(host.texts, ["one", "two", "three"]);
-    assert.equal(host.cursor, String(first + 3));
+    assert.equal(host.cursor, `${first + 3} ${peer.bot.id}`);
     assert.deepEqual(
       host.accepted.map((draft) => draft.externalId),
       [first, first + 1, first + 2].map(String),
@@ -90,6 +90,42 @@ describe("polling", { concurrency: true }, () => {
     await connection;
     assert.deepEqual(host.texts, ["one", "two"]);
     assert.equal(host.attempts, 2, "the first message was not even offered again");
+  });
+
+  test("receives everything when the account is changed to another bot", async () => {
+    await using before = await startTelegramPeer();
+    await using peer = await startTelegramPeer({ token: "7000009:AAAnotherBotForTestsOnlyNotARealToken" });
+    const host = new TestHost();
+    for (const text of ["one", "two", "three"]) before.say(text);
+    const earlier = host.lease();
+    const ending = adapterFor(before).connect(host, earlier.lease);
+    await host.untilAccepted(3);
+    earlier.lose();
+    await ending;
+
+    const first = peer.say("hello");
+    peer.say("to the other bot");
+    peer.say("as well");
+    peer.say("and again");
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    await host.until("the last update", () => (host.cursor?.startsWith(String(first + 4)) === true ? true : null));
+    lose();
+    await connection;
+    assert.equal(peer.deliveries(first), 1);
+  });
+
+  test("continues at a cursor of an earlier version, which names no bot", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    host.cursor = String(peer.say("one") + 1);
+    peer.say("two");
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    await host.untilAccepted(1);
+    lose();
+    await connection;
+    assert.deepEqual(host.texts, ["two"]);
   });
 
   test("marks each part of an album that is not the last one of its batch", async () => {

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { ChannelHost, LeaseRef } from "../channel.ts";
 import { ConnectionCalls } from "../connection-calls.ts";
 import { withTimeout } from "../transport.ts";
+import { formatCursor, offsetOf } from "./cursor.ts";
 import { handleUpdate, type Bot } from "./handle-update.ts";
 import { allowedUpdates } from "./parse.ts";
 import { shownAs, Update } from "./update-schema.ts";
@@ -31,7 +32,8 @@ export async function poll(
   showCommands(host);
   await removeWebhook();
   connected();
-  let offset = lease.cursor === null ? {} : { offset: Number(lease.cursor) };
+  const stored = offsetOf(lease.cursor, bot.id);
+  let offset = stored === null ? {} : { offset: stored };
   while (!signal.aborted) {
     const wait = { ...offset, timeout: longPollSeconds, allowed_updates: allowedUpdates };
     const answer = await call("getUpdates", wait, z.array(Update), timely());
@@ -44,7 +46,7 @@ export async function poll(
     for (const [index, update] of updates.entries()) {
       if (signal.aborted) return;
       offset = { offset: update.update_id + 1 };
-      const position = { lease, cursor: String(offset.offset) };
+      const position = { lease, cursor: formatCursor(offset.offset, bot.id) };
       await handleUpdate(host, { account, call }, bot, update, position, updates.slice(index + 1));
     }
   }
