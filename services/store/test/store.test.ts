@@ -98,6 +98,23 @@ describe("inbox", () => {
     });
     assert.equal((await gateway.request(store.leaseAcquire, lease)).cursor, "11");
   });
+
+  test("a connection saves no cursor when its account is changed to another bot", async () => {
+    const settings = { owners: [], allow_from: [], groups: [] };
+    const change = (identity: string) =>
+      gateway.request(store.accountPut, { channel: "telegram", account: "changed", settings, identity, by: "owner" });
+    const lease = { name: "telegram:changed", owner: "a", ttlMs: 60_000 };
+    await change("@one");
+    const { fence } = await gateway.request(store.leaseAcquire, lease);
+    const save = () => gateway.request(store.leaseCheckpoint, { name: lease.name, fence, cursor: "10" });
+    await save();
+    await change("@one");
+    await save();
+    await change("@two");
+    await assert.rejects(save(), failsWith("FENCED"));
+    assert.equal((await gateway.request(store.leaseAcquire, { ...lease, owner: "b" })).cursor, null);
+    await gateway.request(store.accountRemove, { channel: "telegram", account: "changed" });
+  });
 });
 
 describe("turns", () => {

@@ -1,6 +1,6 @@
 // Accounts of channels that were added while the cluster ran. The gateways read them and merge them with those of parley.toml.
 import { accountChanged, leaseReleased, WireError, type store } from "@parley/contracts";
-import { withClient } from "../../db/database.ts";
+import { withClient, type PoolClient } from "../../db/database.ts";
 import { runTransaction } from "../../db/operation.ts";
 import type { Handlers } from "../handler.ts";
 
@@ -40,9 +40,7 @@ export const addedAccountHandlers = {
       );
       if (rowCount !== 1) throw new WireError("CONFLICT", `there are already ${maxAccounts} added accounts`);
       const known = before?.identity ?? null;
-      if (known !== null && identity !== null && known !== identity) {
-        await client.query("UPDATE parley.leases SET cursor = NULL WHERE split_part(name, '#', 1) = $1", [name]);
-      }
+      if (known !== null && identity !== null && known !== identity) await forgetLeases(client, name);
     });
     bus.publish(accountChanged, { channel, account });
     return {};
@@ -59,12 +57,7 @@ export const addedAccountHandlers = {
       await client.query("DELETE FROM parley.account_pauses WHERE channel = $1 AND account = $2", [channel, account]);
       await client.query("DELETE FROM parley.account_moves WHERE channel = $1 AND account = $2", [channel, account]);
       await client.query("DELETE FROM parley.account_outages WHERE channel = $1 AND account = $2", [channel, account]);
-      // The higher fence ends the connection also on a replica that does not receive the hint.
-      await client.query(
-        `UPDATE parley.leases SET owner = NULL, cursor = NULL, fence = fence + 1, expires_at = now()
-         WHERE split_part(name, '#', 1) = $1`,
-        [name],
-      );
+      await forgetLeases(client, name);
       await client.query(
         `UPDATE parley.outbox SET state = 'dropped', settled_at = now(), error = 'the account was removed'
          WHERE channel = $1 AND account = $2 AND state = 'pending'`,
@@ -76,3 +69,12 @@ export const addedAccountHandlers = {
     return {};
   },
 } satisfies Partial<Handlers>;
+
+/** Ends the leases of an account. The higher fence ends a connection also on a replica that does not receive the hint, and it saves no cursor. */
+async function forgetLeases(client: PoolClient, name: string): Promise<void> {
+  await client.query(
+    `UPDATE parley.leases SET owner = NULL, cursor = NULL, fence = fence + 1, expires_at = now()
+     WHERE split_part(name, '#', 1) = $1`,
+    [name],
+  );
+}
