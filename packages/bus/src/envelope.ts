@@ -1,4 +1,4 @@
-// Encoding and validation of payloads and replies: the only place where bytes become validated values, and failures become errors.
+// Encoding of payloads, and decoding and validation of replies; other failures become WireErrors.
 import { WireError, WireErrorSchema } from "@parley/contracts";
 import { parseJson } from "@parley/kit";
 import { PermissionViolationError, RequestError, TimeoutError } from "nats";
@@ -76,7 +76,7 @@ export function asWireError(error: unknown, subject: string): WireError {
     return noReply(subject, error);
   }
   if (isDenied(error)) {
-    const remedy = "its permissions are of another version: install this version's nats.conf and reload NATS";
+    const remedy = "the NATS permissions are from another version: install this version's nats.conf and reload NATS";
     return new WireError("UNAVAILABLE", `${subject}: NATS denies this request: ${remedy}`, { cause: error });
   }
   return new WireError("UNAVAILABLE", `${subject}: the bus is not connected`, { cause: error });

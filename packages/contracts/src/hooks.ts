@@ -33,7 +33,7 @@ const subagent = {
   agent_type: z.string(),
 };
 
-/** The payload on a hook's standard input or in the body of its HTTP request. The matcher is compared with the first event-specific field. */
+/** The payload on a hook's standard input or in the body of its HTTP request. The matcher is compared with one field of each event: see docs/hooks.md. */
 const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
   z.object({
     hook_event_name: z.literal("SessionStart"),
@@ -172,7 +172,7 @@ export const hookRun = request({
   doc: "Run one configured hook. The runner reads the hook's command or URL from its own settings by name, so a message can only select among configured hooks. NOT_FOUND when the runner has no hook with that name for that event.",
   input: z.object({ hook: z.string(), payload: HookPayloadSchema }),
   output: z.discriminatedUnion("outcome", [
-    /** It ran; the answer is empty when the hook has no opinion. */
+    /** It ran; the answer is empty when the hook decides nothing. */
     z.object({ outcome: z.literal("answered"), answer: HookOutputSchema }),
     /** It could not be started, timed out, ended with an error, or its output is invalid. */
     z.object({ outcome: z.literal("failed"), reason: z.string() }),

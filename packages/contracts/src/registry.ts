@@ -73,7 +73,7 @@ export const sessionUpdated = hint({
   subject: "session.updated",
   publishers: ["store"],
   consumers: ["channel-gateway"],
-  doc: "The title or the overrides of a session changed.",
+  doc: "The title, the status or the overrides of a session changed.",
   payload: store.sessionUpdated,
 });
 

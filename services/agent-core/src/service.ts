@@ -51,7 +51,10 @@ import { startVoice } from "./voice/voice.ts";
 /** Long, because a leader cannot continue without the store, and an outage must not lose a committed answer. */
 const storeTimeoutMs = 60 * 60 * 1000;
 
-/** The previous leader's turns are requested at the start and every 2 s, and may wait for a slot. */
+/**
+ * For this long after its start, a leader answers sampling requests for tool calls that it has not resumed yet with UNAVAILABLE: the
+ * previous leader's turns are claimed at the start and every 2 s, and may wait for a slot.
+ */
 const takeUpMs = 15_000;
 
 /** Timeout for loading documents; on timeout a turn uses the previous ones. */
@@ -204,7 +207,7 @@ function startWork(
     concurrency: 2 * (agent.max_concurrent_turns + subagents.max_concurrent),
     log,
     drain: (sessionId) => sessions.drain(sessionId),
-    back: () => void intake.sweep(),
+    onReconnect: () => void intake.sweep(),
   });
   const intake = startWakeUps({
     bus,
@@ -277,16 +280,20 @@ function startWork(
       const queueClosed = queue.close();
       clearInterval(idle);
       const memoryStopped = consolidation.stop();
-      const timeStopped = scheduler.stop();
+      const schedulerStopped = scheduler.stop();
       const voiceStopped = voice.stop();
-      const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
-      if (!left) log.warn({ limitMs: withinMs }, "hand-over timed out: the next leader repeats the running steps");
+      const finishedInTime = await Promise.race([
+        sessions.handOver().then(() => true),
+        delay(withinMs, false, { ref: false }),
+      ]);
+      if (!finishedInTime)
+        log.warn({ limitMs: withinMs }, "hand-over timed out: the next leader repeats the running steps");
       for (const control of controls) control.close();
       sources.close();
       memory.close();
       // Slow shutdowns must not delay the next leader: their writes are fenced.
       await leadership.release();
-      await Promise.all([timeStopped, voiceStopped]);
+      await Promise.all([schedulerStopped, voiceStopped]);
       await memoryStopped;
       await queueClosed;
     },

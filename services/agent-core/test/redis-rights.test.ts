@@ -54,7 +54,7 @@ describe("the Redis user of agent-core", () => {
         drained.push(sessionId);
         if (sessionId === "failing") throw new Error("this wake-up fails");
       },
-      back: () => undefined,
+      onReconnect: () => undefined,
     });
     cleanup.add(() => queue.close());
     await waitUntil(() =>

@@ -92,7 +92,7 @@ test("finds nothing in a folder of documents that is still empty", async () => {
 test("stores text written to a document path, with its author and turn, and not on disk", async () => {
   const { turnId } = open;
   const written = await call("write", { path: "./notes/../MEMORY.md", content: "# Facts\n" });
-  assert.deepEqual(written, { content: 'Created "MEMORY.md": 1 lines, 8 bytes, version 1.', isError: false });
+  assert.deepEqual(written, { content: 'Created "MEMORY.md": 1 line, 8 bytes, version 1.', isError: false });
   const document = await stored("MEMORY.md");
   assert.deepEqual([document?.content, document?.author, document?.turnId], ["# Facts\n", "agent", turnId]);
   assert.deepEqual(await readdir(ground.inside), []);

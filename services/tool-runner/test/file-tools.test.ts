@@ -115,7 +115,7 @@ test("write creates directories, replaces files, keeps the mode and leaves no ot
   await using ground = await makeWorkspaceFixture();
   assert.match(
     (await ground.call(writeTool, { path: "a/b/run.sh", content: "#!/bin/sh\n" })).content,
-    /Created "a\/b\/run.sh": 1 lines, 10 bytes/,
+    /Created "a\/b\/run.sh": 1 line, 10 bytes/,
   );
   await chmod(join(ground.inside, "a/b/run.sh"), 0o750);
   assert.match((await ground.call(writeTool, { path: "a/b/run.sh", content: "" })).content, /Replaced/);

@@ -11,7 +11,7 @@ export const emailChannel = defineChannel({
     ...peopleSettings,
     /** The agent reads the mail of this address, and its content goes to the model's provider. Nothing is read without consent. */
     consent: z.boolean().default(false),
-    /** The agent's address. Mail in which To and Cc do not name it is ignored. */
+    /** The agent's address. Mail whose To and Cc contain neither it nor an alias is ignored. */
     address: z.email(),
     /** Further addresses of the agent. */
     aliases: z.array(z.email()).default([]),
@@ -22,7 +22,7 @@ export const emailChannel = defineChannel({
     mode: z.enum(["imap", "lmtp"]).default("imap"),
     /** false: mail is read, but not answered. */
     auto_reply: z.boolean().default(true),
-    /** The part of a mail's text that the agent reads. */
+    /** Maximum characters of a mail's text that the agent reads. */
     max_body_chars: z.number().int().min(100).default(12_000),
     /** Larger mail is refused (LMTP) or skipped (IMAP). */
     max_mail_bytes: z
@@ -35,7 +35,7 @@ export const emailChannel = defineChannel({
     imap_port: port.default(993),
     imap_tls: z.enum(["implicit", "starttls", "none"]).default("implicit"),
     imap_mailbox: z.string().default("INBOX"),
-    /** Marks mail that was read. */
+    /** Sets the flag \\Seen on mail that the agent has read. */
     mark_seen: z.boolean().default(true),
     lmtp_host: z.string().default("127.0.0.1"),
     lmtp_port: port.default(2424),
@@ -59,7 +59,8 @@ export const emailChannel = defineChannel({
     { setting: "address", purpose: "the agent's own e-mail address" },
     {
       setting: "consent",
-      purpose: "may the agent read all mail of this address, and its model's provider receive it? true or false",
+      purpose:
+        "may the agent read the mail that known people send to this address, and send its text to the model's provider? true or false",
     },
     { setting: "authserv_id", purpose: "the first word after Authentication-Results: in mail that you received" },
     { setting: "smtp_host", purpose: "the server that sends mail, for example smtp.gmail.com" },
@@ -97,7 +98,7 @@ export const emailChannel = defineChannel({
     "Look up the server that sends mail (`smtp_host`). If it does not use port 465 with TLS, also set `smtp_port` and `smtp_tls`. The password of the address is the secret for `password_env`; providers with two-factor login need an app password.",
     'For `mode = "imap"`: look up the server with the mailbox (`imap_host`). Mail that is already in the mailbox is not read.',
     'For `mode = "lmtp"`: let your mail server deliver the address to `lmtp_host`:`lmtp_port` over LMTP, and list the server in `lmtp_clients`. With Postfix: `transport_maps` with `agent@example.com lmtp:inet:127.0.0.1:2424`. With OpenSMTPD: `action "agent" lmtp "127.0.0.1:2424" rcpt-to`.',
-    "List the e-mail addresses of people in `owners` and `allow_from`, or leave both out: the answer to a first mail has a pairing code.",
+    "List the e-mail addresses of people in `owners` and `allow_from`, or leave both out: the answer to a first mail contains a pairing code.",
   ],
   permissions: [
     "IMAP: to read the mailbox, and to set flags for `mark_seen`.",

@@ -53,7 +53,7 @@ export const sessionList = storeRequest({
     text: z.string().min(1).max(200).optional(),
     /** Also find `text` in messages of people and of the agent: all of its words, each in full or by its beginning. */
     messages: z.boolean().optional(),
-    /** `running`: a turn works. `waiting`: its turn waits for a person or a sub-agent. `queued`: messages wait. `idle`: none of these. */
+    /** `running`: a turn is running. `waiting`: its turn waits for a person or a sub-agent. `queued`: messages wait. `idle`: none of these. */
     activity: z.enum(sessionActivities).optional(),
     /** Sessions with input of this channel. */
     channel: z.string().min(1).max(100).optional(),
@@ -209,7 +209,7 @@ export const sessionBound = z.object({
   seq: z.number().int(),
 });
 
-/** The title or the overrides of a session changed. */
+/** The title, the status or the overrides of a session changed. */
 export const sessionUpdated = z.object({ sessionId: z.string() });
 
 export const sessionCompact = storeRequest({

@@ -15,7 +15,7 @@
 import type { PermissionMode, ToolEffect, ToolRisk } from "@parley/contracts";
 import type { ParsedCall } from "./parsed-call.ts";
 import { assessRisk } from "./risk.ts";
-import { type RuleHit, findAllow, findHidden, findHit } from "./rules.ts";
+import { type RuleMatch, findAllow, findPossibleMatch, findMatch } from "./rules.ts";
 import type { TurnRules } from "./principal.ts";
 import { startsSubagents, talksToPeople } from "./tool-traits.ts";
 import { isGiven, webTargetOf } from "./web-access.ts";
@@ -126,7 +126,7 @@ export function decidePermission(requested: ParsedCall, context: PermissionConte
   if (context.guestAllow !== undefined && isRefusedToGuests(call, context.guestAllow)) {
     return decide("deny", "role", `Guests may not use the tool ${tool.name} for this call.`);
   }
-  const denied = findHit(context.rules.deny, call);
+  const denied = findMatch(context.rules.deny, call);
   if (denied !== null) return decide("deny", "deny", denyReason(denied), denied.rule);
   if (mode === "plan" && tool.name === "exit_plan_mode") {
     // No rule answers: a person has to see the plan.
@@ -135,7 +135,8 @@ export function decidePermission(requested: ParsedCall, context: PermissionConte
   if (mode === "bypass" && principal !== "guest")
     return decide("allow", "mode", "This session bypasses permission checks.");
 
-  const ask = findHit(context.rules.ask, call) ?? findHidden([...context.rules.deny, ...context.rules.ask], call);
+  const ask =
+    findMatch(context.rules.ask, call) ?? findPossibleMatch([...context.rules.deny, ...context.rules.ask], call);
   if (ask !== null) return needsYes("ask", askReason(ask), ask.rule);
   const carried = context.tainted ? carriedBy(call, effects, context.ownerAddresses) : undefined;
   const allowed = findAllow(carried === undefined ? context.rules.allow : rulesForTaint(context.rules, call), call);
@@ -181,11 +182,11 @@ function verdictWhenAsked(mode: PermissionMode, canAsk: boolean): { decision: "a
   return { decision: "deny", outcome: " Not run: no person can approve it here." };
 }
 
-function denyReason({ rule, why }: RuleHit): string {
+function denyReason({ rule, why }: RuleMatch): string {
   return why === null ? `Rule "${rule}" denies this call.` : `Rule "${rule}" may deny this call: ${why}.`;
 }
 
-function askReason({ rule, why }: RuleHit): string {
+function askReason({ rule, why }: RuleMatch): string {
   return why === null
     ? `Rule "${rule}" requires approval.`
     : `Rule "${rule}" may apply, so approval is required: ${why}.`;

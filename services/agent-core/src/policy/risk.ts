@@ -22,10 +22,10 @@ const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
 /**
  * - The base is the descriptor's risk, else the default by name, else high.
  * - Effects within the workspace have low risk: its files can be rewound and are not shared. Execution in a sandbox has low risk too;
- *   without a sandbox the risk is at least high. With `contained` = `ask` both keep their own risk, except commands in a sandbox that
- *   only read, and web requests and sub-agents have at least medium risk.
+ *   without a sandbox the risk is at least high. With `contained` = `ask`, file changes keep the tool's risk; commands have at least
+ *   high risk, unless they run in a sandbox and only read; web requests and sub-agents have at least medium risk.
  * - Web requests with a body and messages to other conversations have at least high risk.
- * - Listing jobs and processes, and answering the turn's own conversation, have no risk.
+ * - Listing jobs, listing processes and reading their output, and answering the turn's own conversation, have no risk.
  * - Writing a file that names programs for other tools to start counts as executing; a web request counts as sending out.
  *
  * `ownAddresses`: values of `to` that mean the call's own conversation.
@@ -40,40 +40,40 @@ export function assessRisk(
   const asks = contained === "ask";
   const leavesSandbox = reachesWeb(tool) || startsSubagents(tool);
   const traits = asks && leavesSandbox ? { ...declared, risk: atLeast(declared.risk, "medium") } : declared;
-  const judged = (risk: ToolRisk, effects: readonly ToolEffect[]): RiskAssessment => ({
+  const assessed = (risk: ToolRisk, effects: readonly ToolEffect[]): RiskAssessment => ({
     risk,
     effects,
     changesNothing: tool.readOnly || (risk === "none" && effects.length === 0),
   });
-  if (isLook(call)) return judged("none", []);
+  if (onlyInspects(call)) return assessed("none", []);
   if (messagesPeople(tool)) {
     return isOwn(input, ownAddresses)
-      ? judged("none", [])
-      : judged(atLeast(traits.risk, "high"), [...traits.effects, "sends_out"]);
+      ? assessed("none", [])
+      : assessed(atLeast(traits.risk, "high"), [...traits.effects, "sends_out"]);
   }
   if (tool.name === "web_fetch" && sendsMore(input)) {
-    return { ...judged(atLeast(traits.risk, "high"), [...traits.effects, "sends_out"]), changesNothing: false };
+    return { ...assessed(atLeast(traits.risk, "high"), [...traits.effects, "sends_out"]), changesNothing: false };
   }
   const effects = [...traits.effects, ...documentEffects(call, traits.effects)];
   // Older tool-runners do not declare it, but the address or query leaves the deployment.
   if (reachesWeb(tool)) effects.push("sends_out");
   if (tool.name.startsWith("mcp__") || !traits.effects.every((effect) => local.has(effect)))
-    return judged(traits.risk, effects);
+    return assessed(traits.risk, effects);
   if (traits.effects.includes("executes")) {
     const reads = call.argument.kind === "command" && onlyReads(call.argument.parsed);
     const isLow = (!asks || reads) && tool.contained === true && traits.risk !== "critical";
     const risk = isLow ? "low" : atLeast(traits.risk, "high");
-    return judged(risk, effects);
+    return assessed(risk, effects);
   }
   const onlyFiles = !asks && traits.effects.length > 0 && traits.risk === "medium";
-  return judged(onlyFiles ? "low" : traits.risk, effects);
+  return assessed(onlyFiles ? "low" : traits.risk, effects);
 }
 
 function atLeast(risk: ToolRisk, least: ToolRisk): ToolRisk {
   return order.indexOf(risk) < order.indexOf(least) ? least : risk;
 }
 
-function isLook({ tool, input }: ParsedCall): boolean {
+function onlyInspects({ tool, input }: ParsedCall): boolean {
   if (tool.name === "process") return ["list", "status", "poll", "log"].includes(String(input["action"]));
   return tool.name === "cron" && input["action"] === "list";
 }

@@ -43,7 +43,7 @@ export interface Rules {
 }
 
 /** A rule that decides, and the reason if the rule's text does not show it. */
-export interface RuleHit {
+export interface RuleMatch {
   rule: string;
   why: string | null;
 }
@@ -86,11 +86,12 @@ function compile(text: string, tool: string, pattern: string | null): CompiledRu
 }
 
 /** The deny or ask rule that matches; one matching part of the call suffices. */
-export function findHit(rules: readonly CompiledRule[], call: ParsedCall): RuleHit | null {
+export function findMatch(rules: readonly CompiledRule[], call: ParsedCall): RuleMatch | null {
   for (const rule of rules) {
     const about = isAbout(rule, call.tool);
     if (about && hits(rule, call)) return { rule: rule.text, why: null };
-    if (about && hidesAddress(call)) return { rule: rule.text, why: "the call does not name its recipient in `to`" };
+    if (about && hasUnknownRecipient(call))
+      return { rule: rule.text, why: "the call does not name its recipient in `to`" };
     if (about && hidesAccount(call)) return { rule: rule.text, why: "`to` does not name the recipient's account" };
     if (hitsFiles(rule, call)) return { rule: rule.text, why: null };
   }
@@ -101,7 +102,7 @@ export function findHit(rules: readonly CompiledRule[], call: ParsedCall): RuleH
  * The deny or ask rule that may apply to a command whose programs or files cannot be determined. Null if there is no such rule, or if
  * everything is known.
  */
-export function findHidden(rules: readonly CompiledRule[], call: ParsedCall): RuleHit | null {
+export function findPossibleMatch(rules: readonly CompiledRule[], call: ParsedCall): RuleMatch | null {
   const { argument } = call;
   if (argument.kind !== "command") return null;
   const hidden = argument.parsed.hidden ?? argument.parsed.launches;
@@ -131,11 +132,11 @@ export function filePatterns(rules: readonly CompiledRule[], tool: PermissionToo
 }
 
 /** The rules that allow the call; each part of the call must be allowed by some rule. */
-export function findAllow(rules: readonly CompiledRule[], call: ParsedCall): RuleHit | null {
+export function findAllow(rules: readonly CompiledRule[], call: ParsedCall): RuleMatch | null {
   const about = rules.filter((rule) => isAbout(rule, call.tool));
   const whole = about.find(({ pattern }) => pattern === null);
   if (whole !== undefined) return { rule: whole.text, why: null };
-  const writes = rules.filter((rule) => rule.isTool("write"));
+  const writes = rules.filter((rule) => isForFiles(rule, ["write"]));
   const texts = allowedBy(about, writes, call.argument);
   return texts === null || texts.length === 0 ? null : { rule: [...new Set(texts)].join(", "), why: null };
 }
@@ -144,8 +145,8 @@ function isAbout(rule: CompiledRule, tool: PermissionTool): boolean {
   return [tool.name, ...(tool.aliases ?? [])].some((name) => rule.isTool(name));
 }
 
-/** Whether the recipient is hidden from rules, which match `to`: a rule for that recipient may apply. */
-function hidesAddress({ tool, argument, input }: ParsedCall): boolean {
+/** Whether the recipient is unknown to rules, which match `to`: a rule for that recipient may apply. */
+function hasUnknownRecipient({ tool, argument, input }: ParsedCall): boolean {
   return messagesPeople(tool) && argument.kind === "none" && hasUnmatchedRecipient(input);
 }
 

@@ -25,7 +25,7 @@ export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<
   return principalOf(root.trust) === "owner" && !group ? "owner" : "others";
 }
 
-/** Commands in a container can read the tool-runner's credential, so a container isolates only the owner's commands. */
+/** Commands in a container can read the tool-runner's credential, so a container counts as isolation only for the owner's commands. */
 export function isContainedFor(
   { root }: Pick<ClaimedTurn, "root">,
   { containment }: { containment: Containment },
@@ -74,7 +74,7 @@ export class TaintScan {
   #record: ViewRecord | null = null;
   #clean = 0;
 
-  /** `pending`: how many of `messages`, at the end, are uncommitted and may change. Result as of `showsTaint`. */
+  /** `pending`: how many of `messages`, at the end, are uncommitted and may change. Returns the same as `showsTaint`. */
   shows(record: ViewRecord | null, messages: readonly Message[], pending: number, toolbox: ToolSource): boolean {
     // Under one record, the messages of a turn's requests only grow at their end.
     if (record !== this.#record) this.#clean = 0;
@@ -118,7 +118,7 @@ function evidenceIn({ from, role, parts }: Message): TaintEvidence {
     // Memory and the file tools mark a document's untrusted lines.
     results.some((result) => result.untrusted === true || containsUntrustedContent(result.content)) ||
     parts.some((part) => {
-      // Automatically recalled memory is a note of the loop.
+      // Recalled memory is inserted as a user message without a sender.
       if (part.type === "text") return from === undefined && role === "user" && containsUntrustedContent(part.text);
       return part.type === "blob" && from === undefined;
     });

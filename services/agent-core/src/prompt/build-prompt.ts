@@ -84,17 +84,17 @@ function contentIn({ role, parts }: Message): Content {
       return { parts: [], calls: [], results: new Map(results) };
     }
     case "user":
-      return { parts: withoutToolParts(parts), calls: [] };
+      return { parts: userParts(parts), calls: [] };
     case "assistant":
-      if (!says(parts)) return { parts: [], calls: [] };
-      return { parts: withoutFinish(parts), calls: parts.filter((part) => part.type === "tool_call") };
+      if (!hasContent(parts)) return { parts: [], calls: [] };
+      return { parts: assistantParts(parts), calls: parts.filter((part) => part.type === "tool_call") };
     default:
       return role satisfies never;
   }
 }
 
 /** A user's parts. The API refuses whitespace-only text, so a placeholder replaces it. */
-function withoutToolParts(parts: readonly Part[]): Part[] {
+function userParts(parts: readonly Part[]): Part[] {
   const kept = parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
   if (kept.length === 0) return [{ type: "text", text: "(an empty message)" }];
   const quotes = kept.filter((part) => part.type === "quote");
@@ -107,7 +107,7 @@ function withoutToolParts(parts: readonly Part[]): Part[] {
 }
 
 /** The API refuses an assistant message that contains only reasoning. */
-function says(parts: readonly Part[]): boolean {
+function hasContent(parts: readonly Part[]): boolean {
   return parts.some(
     (part) =>
       (part.type === "text" && part.text.trim() !== "") || part.type === "tool_call" || part.type === "provider",
@@ -115,7 +115,7 @@ function says(parts: readonly Part[]): boolean {
 }
 
 /** As the model wrote it, without whitespace-only text, which the API refuses. */
-function withoutFinish(parts: readonly Part[]): Part[] {
+function assistantParts(parts: readonly Part[]): Part[] {
   return parts
     .filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""))
     .map(originalCall);

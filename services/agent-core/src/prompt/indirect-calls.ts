@@ -17,7 +17,7 @@ const Wrapper = z.looseObject({
 });
 
 /**
- * `isWrapper` must match every name of `tool_call`. A wrapper without a valid call is kept, so that its result reports
+ * `isWrapper` must return true for `tool_call` and all its aliases. A wrapper without a valid call is kept, so that its result reports
  * the error.
  */
 export function unwrapCalls(parts: readonly Part[], isWrapper: (name: string) => boolean): Part[] {
@@ -44,7 +44,7 @@ function innermost({ name, input }: Pick<ToolCall, "name" | "input">, isWrapper:
 
 const written = new WeakMap<ToolCall, ToolCall>();
 
-/** The part as the model wrote it; equal parts return the same object. */
+/** The part as the model wrote it. The same part object always returns the same object. */
 export function originalCall(part: Part): Part {
   if (part.type !== "tool_call" || part.wrote === undefined) return part;
   let original = written.get(part);

@@ -12,8 +12,8 @@ export function markKnown(note: string, versions: Versions): string {
   return `${note}${mark}${JSON.stringify(versions)}]`;
 }
 
-/** `fixed`: the versions in the prefix. */
-export function knownVersions(fixed: Versions, messages: readonly Message[]): Versions {
+/** `prefixVersions`: the versions that the system prompt contains. */
+export function knownVersions(prefixVersions: Versions, messages: readonly Message[]): Versions {
   for (const message of messages.toReversed()) {
     if (message.role !== "user" || message.from !== undefined) continue;
     const text = textOf(message.parts);
@@ -22,7 +22,7 @@ export function knownVersions(fixed: Versions, messages: readonly Message[]): Ve
     const versions = parse(text.slice(at + mark.length, -1));
     if (versions !== undefined) return versions;
   }
-  return fixed;
+  return prefixVersions;
 }
 
 export function sameVersions(a: Versions, b: Versions): boolean {

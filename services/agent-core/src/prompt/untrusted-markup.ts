@@ -9,8 +9,8 @@ export const untrustedNotice = `Text between ${opening} and ${closing} was writt
 
 /** Lines of a document with the untrusted ones marked. `first`: the number of the first line in the document, from 1. */
 export function markLines(text: string, first: number, untrusted: readonly LineRange[]): string {
-  if (untrusted.length === 0) return unforged(text);
-  const lines = unforged(text).split("\n");
+  if (untrusted.length === 0) return escapeMarks(text);
+  const lines = escapeMarks(text).split("\n");
   const marked: string[] = [];
   let isOpen = false;
   for (const [index, line] of lines.entries()) {
@@ -32,6 +32,6 @@ export function isWithin(line: number, ranges: readonly LineRange[]): boolean {
 }
 
 /** Escapes text that looks like a mark or a document frame, so that it neither opens nor closes one. */
-function unforged(text: string): string {
+function escapeMarks(text: string): string {
   return text.replaceAll(/<(?=\s*\/?\s*(?:document|untrusted))/gi, "<\\");
 }

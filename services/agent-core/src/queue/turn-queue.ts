@@ -1,4 +1,4 @@
-// The BullMQ queue `turns`: wake-ups that contain a session id and no content. Losing all of them costs one sweep.
+// The BullMQ queue `turns`: wake-ups that contain a session id and no content. If all are lost, the next sweep finds the sessions.
 // Priorities decide which session gets the next free slot.
 import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { Queue, Worker } from "bullmq";
@@ -25,7 +25,7 @@ export interface TurnQueueOptions {
   /** Works until no input is queued in the session. */
   drain(sessionId: string): Promise<void>;
   /** Redis is available again, perhaps empty. */
-  back(): void;
+  onReconnect(): void;
 }
 
 export class TurnQueue {
@@ -43,7 +43,7 @@ export class TurnQueue {
     for (const client of [this.#producer, this.#consumer]) client.on("error", quiet.failed).on("ready", quiet.ready);
     let first = true;
     this.#producer.on("ready", () => {
-      if (!first) options.back();
+      if (!first) options.onReconnect();
       first = false;
     });
     const prefix = `${options.namespace}:bull`;

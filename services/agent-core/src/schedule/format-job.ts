@@ -1,5 +1,6 @@
 // Formats jobs and runs for the model, with times in the job's time zone and relative to now; pure.
 import type { JobPerson, Schedule, ScheduleRun } from "@parley/contracts";
+import { pluralize } from "@parley/kit";
 import { localTime } from "../prompt/message-header.ts";
 import { formatAddress } from "../prompt/message-header.ts";
 
@@ -42,7 +43,7 @@ export function formatJob(job: Schedule, now: number): string {
     job.deliverTo === null
       ? ""
       : `, answers go to ${job.deliverTo === "nowhere" ? "nobody" : formatAddress(job.deliverTo)}`;
-  const runs = job.maxRuns === null ? `${job.runs} runs` : `${job.runs} of ${job.maxRuns} runs`;
+  const runs = job.maxRuns === null ? pluralize(job.runs, "run") : `${job.runs} of ${job.maxRuns} runs`;
   const thread =
     job.person !== undefined
       ? `set by ${personText(job.person)}, in their conversation`

@@ -47,21 +47,21 @@ function read(leaderStore: LeaderStore, sessionId: string, range: { afterSeq: nu
   return leaderStore.request(store.sessionMessages, { sessionId, ...range, limit: 1000 });
 }
 
-/** In order. Requests them from the store only if the view starts inside the turn or at its start. */
-export async function hiddenMessages(
+/** Messages of the running turn that come before the view, oldest first. Asks the store only if the view begins with a message of that turn. */
+export async function messagesBeforeView(
   leaderStore: LeaderStore,
   { sessionId, turnId }: Pick<ClaimedTurn, "sessionId" | "turnId">,
   { record, messages }: Pick<SessionView, "record" | "messages">,
 ): Promise<Message[]> {
-  const hidden: Message[] = [];
+  const earlier: Message[] = [];
   let first = messages.find(({ seq }) => seq >= (record?.fromSeq ?? 0));
   while (first?.turnId === turnId && first.seq > 1) {
     const range = { afterSeq: 0, beforeSeq: first.seq, limit: 1_000 };
     const page = await leaderStore.request(store.sessionMessages, { sessionId, ...range });
-    hidden.unshift(...page.messages.filter((message) => message.turnId === turnId));
+    earlier.unshift(...page.messages.filter((message) => message.turnId === turnId));
     first = page.messages[0];
   }
-  return hidden;
+  return earlier;
 }
 
 /**

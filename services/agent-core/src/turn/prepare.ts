@@ -16,7 +16,7 @@ import { isProgramTool, withProgram } from "../tools/program-tools.ts";
 import { programAgentsIn } from "../tools/spawn.ts";
 import { calledNames, Toolbox } from "../tools/toolbox.ts";
 import { audienceOf, mergeTaint, taintOf } from "../policy/taint.ts";
-import { hiddenMessages } from "../session/refresh-view.ts";
+import { messagesBeforeView } from "../session/refresh-view.ts";
 import { messagesOf } from "../session/log-records.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 import type { SessionView } from "../session/view.ts";
@@ -51,7 +51,7 @@ export class TurnPreparer {
   ): Promise<TurnStart> {
     const policy = resolvePolicy(this.#deps.settings, session);
     const toolbox = await this.toolboxFor(session, claimed.root);
-    const hidden = taintOf(await hiddenMessages(this.#deps.leaderStore, claimed, view), toolbox);
+    const hidden = taintOf(await messagesBeforeView(this.#deps.leaderStore, claimed, view), toolbox);
     const shown = taintOf(messagesOf(claimed.turnId, view.messages), toolbox);
     const reader = { claimed, session, view, toolbox, audience: audienceOf(claimed, mergeTaint(hidden, shown)) };
     const assemble = (now: TurnPolicy, audience: Audience) => this.#assemble(now, { ...reader, audience });

@@ -291,6 +291,10 @@ test("applies write rules to redirections", async () => {
     ["git log < other", "allow"],
   ];
   for (const [line, decision] of decisions) assert.equal((await decideCommand(line, rules)).decision, decision, line);
+  for (const name of ["write", "write_file", "Write"]) {
+    const allow = ["exec(git *)", `${name}(out/*)`];
+    assert.equal((await decideCommand("git log > out/log", { allow })).decision, "allow", name);
+  }
   assert.equal(
     (await decideCommand("cd x && git log > out/log", { allow: ["exec(git *)", "exec(cd *)", "write(out/*)"] }))
       .decision,

@@ -1,5 +1,6 @@
 // The file tools for documents: the same results and texts as for files on disk.
 import { documentPathProblem, markUntrusted } from "@parley/contracts";
+import { pluralize } from "@parley/kit";
 import { orErrorText, noSuchDocument, writerOf, type DocumentAccess } from "./document-access.ts";
 import type { Edited } from "../documents/documents.ts";
 import type { StoredDocument } from "../documents/client.ts";
@@ -21,7 +22,9 @@ export async function writeDocument(
     const { version } = change.document;
     const lines = content === "" ? 0 : content.split("\n").length - (content.endsWith("\n") ? 1 : 0);
     const verb = change.status === "unchanged" ? "Unchanged" : version === 1 ? "Created" : "Replaced";
-    return success(`${verb} "${path}": ${lines} lines, ${Buffer.byteLength(content)} bytes, version ${version}.`);
+    return success(
+      `${verb} "${path}": ${pluralize(lines, "line")}, ${Buffer.byteLength(content)} bytes, version ${version}.`,
+    );
   });
 }
 

@@ -1,5 +1,6 @@
 // The tool `write`: creates a file or replaces its complete content.
 import { z } from "zod";
+import { pluralize } from "@parley/kit";
 import { resolveDocument } from "./document-access.ts";
 import { defineTool, success } from "../tool/tool.ts";
 import { whileLocked } from "../workspace/locks.ts";
@@ -35,7 +36,7 @@ export const writeTool = defineTool({
       await replaceFile(place, args.content);
       const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);
       const verb = place.stats === null ? "Created" : "Replaced";
-      return success(`${verb} "${displayPath(place.relative)}": ${lines} lines, ${bytes} bytes.`);
+      return success(`${verb} "${displayPath(place.relative)}": ${pluralize(lines, "line")}, ${bytes} bytes.`);
     });
   },
 });

@@ -32,7 +32,7 @@ export const scopes: Readonly<Record<string, string>> = {
   "files.completeUploadExternal": "files:write",
 };
 
-/** The longest `text`; the service cuts what is longer than 40,000, and refuses an edit above 4,000. */
+/** The longest `text` that this server accepts; Slack truncates a longer one. Edits have the limit of Slack. */
 const maxText = 40_000;
 const maxEditText = 4_000;
 const maxMarkdownText = 12_000;

@@ -44,7 +44,10 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
     const own = { end: resolve };
     polls.push(own);
     const stop = state.watch(() => {
-      if (ready().length > 0) resolve(hand(ready()));
+      if (ready().length === 0) return;
+      // Each update counts once as delivered.
+      stop();
+      resolve(hand(ready()));
     });
     const timer = setTimeout(() => resolve(hand([])), timeout * 1000);
     response.once("close", () => resolve(hand([])));

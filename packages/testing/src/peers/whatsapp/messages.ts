@@ -11,23 +11,25 @@ const Captioned = z.strictObject({
   link: z.url().optional(),
   caption: z.string().max(1_024).optional(),
 });
-const title = (max: number) => z.string().min(1).max(max);
-const Reply = z.strictObject({ type: z.literal("reply"), reply: z.strictObject({ id: title(256), title: title(20) }) });
-const Row = z.strictObject({ id: title(200), title: title(24), description: z.string().max(72).optional() });
-const Section = z.strictObject({ title: title(24).optional(), rows: z.array(Row).min(1).max(10) });
+const textUpTo = (max: number) => z.string().min(1).max(max);
+const Reply = z.strictObject({
+  type: z.literal("reply"),
+  reply: z.strictObject({ id: textUpTo(256), title: textUpTo(20) }),
+});
+const Row = z.strictObject({ id: textUpTo(200), title: textUpTo(24), description: z.string().max(72).optional() });
+const Section = z.strictObject({ title: textUpTo(24).optional(), rows: z.array(Row).min(1).max(10) });
 const Interactive = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("button"),
-    body: z.strictObject({ text: title(1_024) }),
+    body: z.strictObject({ text: textUpTo(1_024) }),
     action: z.strictObject({ buttons: z.array(Reply).min(1).max(3) }),
   }),
   z.strictObject({
     type: z.literal("list"),
-    body: z.strictObject({ text: title(4_096) }),
-    action: z.strictObject({ button: title(20), sections: z.array(Section).length(1) }),
+    body: z.strictObject({ text: textUpTo(4_096) }),
+    action: z.strictObject({ button: textUpTo(20), sections: z.array(Section).length(1) }),
   }),
 ]);
-/** A parameter may not have line breaks, tabs or more than four spaces in a row. */
 const Parameter = z.object({ type: z.literal("text"), text: z.string().min(1).max(1_024) });
 const Template = z.object({
   name: z.string().regex(/^[a-z0-9_]{1,512}$/),
@@ -104,7 +106,7 @@ export function sendMessage(body: unknown, state: WhatsAppState): GraphResult {
     ...content,
     shown: shownText(content.text ?? ""),
   };
-  // Before its first message, a person has no window.
+  // The 24-hour window opens with the person's first message.
   const isOpen = sent.toGroup || type === "template" || (state.windows.get(to) ?? 0) > Date.now();
   if (!isOpen && state.refusesLate === "response") {
     return graphError(131047, "More than 24 hours have passed since the customer last replied to this number");
@@ -171,6 +173,7 @@ function templateContent(
   if (expected === undefined) return graphError(132001);
   const parameters = components.flatMap((component) => component.parameters.map(({ text }) => text));
   if (parameters.length !== expected) return graphError(132000);
+  // A parameter may not contain line breaks, tabs or more than four spaces in a row.
   if (parameters.some((text) => /[\n\t]| {5}/.test(text))) return graphError(132018);
   return { template: { name, language: language.code, parameters } };
 }

@@ -58,7 +58,7 @@ export function deliverStatus(state: WhatsAppState, { id, to, status, errors, ca
   deliver(state, [{ statuses: [shown] }]);
 }
 
-/** Delivers the pending requests in order, each again until it is answered with 2xx. The real service repeats for up to 7 days. */
+/** Delivers the pending requests in order, repeating each until the answer is 2xx. The real service repeats for up to 7 days. */
 export async function deliverPending(
   state: WhatsAppState,
   appSecret: string,
