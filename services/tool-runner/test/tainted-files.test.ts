@@ -1,10 +1,13 @@
 // Taint records of files, across replicas, process instances, commands and rewinds.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rename, rm, stat, unlink, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { constants, existsSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, open, readdir, rename, rm, stat, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
+import { promisify } from "node:util";
 import fc from "fast-check";
 import { resultOf, stopped } from "../src/calls/outcomes.ts";
 import { withTaint } from "../src/calls/taint-guard.ts";
@@ -132,6 +135,93 @@ test("records what a command changed when its replica restarts after a crash", a
   const again = new TaintedFiles(state, workspace.root, "one");
   await again.recover();
   assert.equal(await again.has("made.txt", null), true);
+});
+
+const exec = (run: () => Promise<void>) =>
+  withTaint(files, { descriptor: { name: "exec", effects: ["executes"] }, workspace, tainted: true }, async () => {
+    await run();
+    return success("shown");
+  });
+/** Names of the commands that count as running. */
+const running = () => readdir(join(state, "taint"), { recursive: true }).then((all) => all.filter(isCommand));
+const isCommand = (name: string) => /commands\/.+/.test(name);
+
+/** Makes directories in each other and a file in the innermost one; the path may be longer than the system accepts. */
+async function makeDeep(folder: string, depth: number): Promise<void> {
+  let handle = await open(folder, constants.O_DIRECTORY);
+  for (let level = 0; level < depth; level += 1) {
+    const inner = `/proc/self/fd/${handle.fd}/${"d".repeat(250)}`;
+    await mkdir(inner);
+    const next = await open(inner, constants.O_DIRECTORY);
+    await handle.close();
+    handle = next;
+  }
+  await writeFile(`/proc/self/fd/${handle.fd}/deep.txt`, "x");
+  await handle.close();
+}
+const skip = existsSync("/proc/self/fd") ? false : "it needs /proc/self/fd";
+
+test(
+  "keeps the output of a command, and its record open, when it leaves a path that is too long to read",
+  { skip },
+  async () => {
+    const deep = join(root, "deep");
+    try {
+      const output = await exec(async () => {
+        await mkdir(deep);
+        await makeDeep(deep, 300);
+      });
+      assert.equal(output.content, "shown");
+      for (let n = 0; n < 3; n += 1) assert.equal((await exec(async () => undefined)).untrusted, true);
+      assert.equal((await running()).length, 1);
+      files = new TaintedFiles(state, workspace.root, "one");
+      await files.recover();
+      assert.equal((await running()).length, 1);
+    } finally {
+      await promisify(execFile)("rm", ["-rf", deep]);
+    }
+    await exec(async () => undefined);
+    assert.deepEqual(await running(), []);
+  },
+);
+
+/** As a user to whom file permissions apply. */
+async function asOrdinaryUser(work: () => Promise<void>): Promise<void> {
+  const before = process.geteuid?.();
+  if (before === 0) {
+    await promisify(execFile)("chown", ["-R", "65534", base]);
+    process.seteuid?.(65_534);
+  }
+  try {
+    await work();
+  } finally {
+    if (before === 0) process.seteuid?.(0);
+  }
+}
+
+test("keeps the record open when a command leaves a directory that cannot be read", async () => {
+  const [before, made] = [join(root, "before"), join(root, "made")];
+  await mkdir(before);
+  await asOrdinaryUser(async () => {
+    await chmod(before, 0);
+    const { ctimeMs } = await stat(before);
+    while (Date.now() - 110 <= ctimeMs) await setImmediate();
+    await exec(async () => undefined);
+    assert.deepEqual(await running(), [], "an unreadable directory that the command did not change");
+    await exec(async () => {
+      await mkdir(made);
+      await writeFile(join(made, "a.txt"), "x");
+      await chmod(made, 0);
+    });
+    assert.equal((await running()).length, 1);
+    await chmod(made, 0o700);
+    assert.equal((await read("made/a.txt")).untrusted, true);
+    await exec(async () => undefined);
+    assert.deepEqual(await running(), []);
+    assert.equal((await read("made/a.txt")).untrusted, true);
+    await chmod(made, 0);
+    assert.equal((await exec(async () => undefined)).content, "shown");
+  });
 });
 
 test("keeps the untrusted mark of a result when its call was stopped", () => {

@@ -59,9 +59,9 @@ async function runCommand(files: TaintedFiles, call: GuardedCall, run: Run): Pro
     const output = await run({ workspace: call.workspace, tainted, waitUntil: (until) => left.push(until) });
     return readable ? { ...output, untrusted: true } : output;
   } finally {
-    // On failure the command stays recorded as running, which is the safe side.
-    if (left.length > 0) void end().catch(() => undefined);
-    else await end();
+    // On failure the command stays recorded as running, which is the safe side; its output is not lost.
+    const ended = end().catch(() => undefined);
+    if (left.length === 0) await ended;
   }
 }
 

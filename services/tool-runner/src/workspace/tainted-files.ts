@@ -16,8 +16,20 @@ const clockSlackMs = 100;
 const recordAtOnce = 32;
 
 export interface TaintedCommand {
-  /** Records what the command changed. Call it after the command and all its processes have ended. */
+  /**
+   * Records what the command changed. Call it after the command and all its processes have ended. While a part of the workspace cannot
+   * be read or a record cannot be written, the command counts as running: a later end tries again.
+   */
   end(): Promise<void>;
+}
+
+interface OpenCommand {
+  /** Name of its record. */
+  name: string;
+  /** In milliseconds since 1970. */
+  since: number;
+  /** Inodes of files that were already tainted, which may have been moved. */
+  inodes: ReadonlySet<number>;
 }
 
 export class TaintedFiles {
@@ -27,6 +39,8 @@ export class TaintedFiles {
   readonly #runner: string;
   /** Paths by record name; the content of a record never changes. */
   readonly #paths = new Map<string, string>();
+  /** The oldest of the ended commands whose changes could not all be recorded: it covers the later ones. */
+  readonly #unrecorded: OpenCommand[] = [];
 
   /** `runner`: the name of this replica, the same for all its process instances. */
   constructor(stateFolder: string, root: string, runner: string) {
@@ -40,9 +54,8 @@ export class TaintedFiles {
 
   /** Closes records of commands that a previous instance of this replica left open: they died with it. */
   async recover(): Promise<void> {
-    for (const { name, since } of await this.#open()) {
-      if (name.startsWith(`${this.#runner}-`)) await this.#close(name, since, new Set());
-    }
+    const own = (await this.#open()).filter(({ name }) => name.startsWith(`${this.#runner}-`));
+    if (own.length > 0) await this.#close(own.map((each) => ({ ...each, inodes: new Set() })));
   }
 
   /** Whether a file was written by a tainted call. `stats`: its current stats. */
@@ -62,7 +75,8 @@ export class TaintedFiles {
     if ((await this.#open()).length > 0) return true;
     let found = false;
     for (const path of await this.#all()) {
-      if ((await statsAt(join(this.#root, path))) === null) await this.clear(path);
+      // A file that cannot be examined may exist.
+      if (await lstat(join(this.#root, path)).then(() => false, isMissing)) await this.clear(path);
       else found = true;
     }
     return found;
@@ -95,26 +109,47 @@ export class TaintedFiles {
     const since = Date.now() - clockSlackMs;
     const inodes = new Set<number>();
     for (const path of await this.#all()) {
-      const stats = await statsAt(join(this.#root, path));
+      const stats = await lstat(join(this.#root, path)).catch(() => null);
       if (stats !== null) inodes.add(stats.ino);
     }
     const name = `${this.#runner}-${randomUUID()}`;
     await mkdir(this.#commands, { recursive: true, mode: 0o700 });
     await writeFile(join(this.#commands, `${name}${unfinished}`), String(since), { mode: 0o600 });
     await rename(join(this.#commands, `${name}${unfinished}`), join(this.#commands, name));
-    return { end: () => this.#close(name, since, inodes) };
+    return { end: () => this.#close([{ name, since, inodes }]) };
   }
 
-  /** `inodes`: inodes of files that were already tainted, which may have been moved. */
-  async #close(name: string, since: number, inodes: ReadonlySet<number>): Promise<void> {
+  async #close(commands: OpenCommand[]): Promise<void> {
+    let closed = [...commands, ...this.#unrecorded.splice(0)];
+    if (!(await this.#recordChanges(closed))) {
+      this.#unrecorded.push(...closed);
+      closed = this.#unrecorded.sort((a, b) => a.since - b.since).splice(1);
+    }
+    for (const { name } of closed) await rm(join(this.#commands, name), { force: true });
+  }
+
+  /** False when they may have changed files that could not be recorded. */
+  async #recordChanges(commands: OpenCommand[]): Promise<boolean> {
+    const since = Math.min(...commands.map((each) => each.since));
+    const inodes = new Set(commands.flatMap((each) => [...each.inodes]));
+    let complete = true;
+    const onError = (error: unknown, changedMs: number): undefined => {
+      // A directory that has long been unreadable was unreadable to the command, too.
+      if (!isMissing(error) && (errnoOf(error) !== "EACCES" || changedMs >= since)) complete = false;
+    };
     const changed: string[] = [];
-    for await (const { path, stats } of entriesBelow(this.#root, ignoreUnreadable)) {
+    for await (const { path, stats } of entriesBelow(this.#root, onError)) {
       if (!stats.isDirectory() && (stats.ctimeMs >= since || inodes.has(stats.ino))) changed.push(path);
     }
-    for (let at = 0; at < changed.length; at += recordAtOnce) {
-      await Promise.all(changed.slice(at, at + recordAtOnce).map((path) => this.mark(path)));
+    try {
+      for (let at = 0; at < changed.length; at += recordAtOnce) {
+        await Promise.all(changed.slice(at, at + recordAtOnce).map((path) => this.mark(path)));
+      }
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return false;
     }
-    await rm(join(this.#commands, name), { force: true });
+    return complete;
   }
 
   /** Open commands (running, or of a dead replica) with their start in milliseconds since 1970. */
@@ -161,13 +196,12 @@ function none(error: unknown): string[] {
   return [];
 }
 
-/** Throws errors other than a missing or unreadable entry. */
-function ignoreUnreadable(error: unknown): undefined {
-  return errnoOf(error) === "EACCES" ? undefined : ignoreMissing(error);
-}
-
 /** Throws errors other than a missing file. */
 function ignoreMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error;
+}
+
+function isMissing(error: unknown): boolean {
   const code = errnoOf(error);
-  if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
+  return code === "ENOENT" || code === "ENOTDIR";
 }
