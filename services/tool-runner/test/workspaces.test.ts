@@ -1,11 +1,12 @@
 // Workspaces of people other than the owner: opened on demand, a bounded number kept open, isolated from each other.
 import assert from "node:assert/strict";
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { leavesWorkspace } from "../src/sandbox/isolation.ts";
 import { unlimitedQuota } from "../src/workspace/quota.ts";
 import { mountedFolders, namedFolders } from "../src/workspace/named-folders.ts";
+import { TaintedFiles } from "../src/workspace/tainted-files.ts";
 import { Workspaces } from "../src/workspace/workspaces.ts";
 import { makeWorkspaceFixture, secret } from "./support/workspace-fixture.ts";
 
@@ -109,6 +110,26 @@ test("opens a workspace after a failure has been repaired", async () => {
   await symlink("/nonexistent", join(`${folder}-2`, idOf(1)));
   await assert.rejects(other.take(idOf(1)));
   assert.equal(await readFile(join(ground.outside, "secret.txt"), "utf8"), secret);
+});
+
+test("opens the owner's workspace again when its taint records could not be read", async () => {
+  await using ground = await makeWorkspaceFixture();
+  const [folder, records] = [join(ground.outside, "people"), join(ground.outside, "taint")];
+  await using workspaces = new Workspaces({
+    main: ground.workspace,
+    folder,
+    rules: unlimitedQuota,
+    taintedFilesOf: async ({ root }) => {
+      const files = new TaintedFiles(ground.outside, root, "one");
+      await files.recover();
+      return files;
+    },
+  });
+  await symlink("taint", records);
+  await assert.rejects(workspaces.take(), /ELOOP/);
+  await unlink(records);
+  await using main = await workspaces.take();
+  assert.equal(await main.tainted?.any(), false);
 });
 
 test("refuses commands in other people's workspaces unless bubblewrap isolates them", () => {

@@ -56,8 +56,14 @@ export class Workspaces implements AsyncDisposable {
   /** `id` is validated by the contract as a folder name; default: the owner's. Rejects when the folder cannot be opened. */
   async take(id: string = mainWorkspaceId): Promise<WorkspaceLease> {
     if (id === mainWorkspaceId) {
-      this.#main ??= this.#withTaint(this.#options.main);
-      return { ...(await this.#main), [Symbol.asyncDispose]: async () => undefined };
+      const main = (this.#main ??= this.#withTaint(this.#options.main));
+      try {
+        return { ...(await main), [Symbol.asyncDispose]: async () => undefined };
+      } catch (error) {
+        // The next call tries again.
+        if (this.#main === main) this.#main = undefined;
+        throw error;
+      }
     }
     const open = this.#open.get(id) ?? { opened: this.#openOne(id), uses: 0 };
     this.#open.delete(id);
