@@ -1,10 +1,12 @@
 // Stores a long output in a workspace file, up to a limit, so that the model can read it. Removes old files.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { lstat, opendir, unlink } from "node:fs/promises";
-import { inDirectory, openDirectory } from "../workspace/directory-handles.ts";
+import { inDirectory, type Directory } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 const outputFolder = ".parley/output";
+/** Names of earlier outputs, which a turn and the number of the call in it make up. */
+const outputName = /^[\w-]*-\d+\.txt$/;
 const keptFiles = 50;
 /** Directory entries examined: a command may fill the folder, and every entry costs all calls time. */
 const maxNames = 500;
@@ -22,7 +24,9 @@ export interface Spill {
 export async function openSpill(workspace: Workspace, callName: string, maxBytes: number): Promise<Spill> {
   const path = `${outputFolder}/${callName}.txt`;
   await using place = await workspace.resolve(path, { createParents: true });
-  await removeOld(workspace);
+  // A link in the folder's place would make the clean-up remove files of the user.
+  if (place.relative !== path) throw new Error(`${path} leads elsewhere`);
+  await removeOld(place.directory);
   const file = inDirectory(place.directory, place.name);
   // Never write to an existing entry: it may be an earlier file, a pipe that another command reads, or a hard link.
   if (place.stats !== null) await unlink(file);
@@ -52,14 +56,15 @@ export async function openSpill(workspace: Workspace, callName: string, maxBytes
   };
 }
 
-async function removeOld(workspace: Workspace): Promise<void> {
-  await using place = await workspace.resolve(outputFolder);
-  await using directory = await openDirectory(place);
+async function removeOld(directory: Directory): Promise<void> {
   const aged: { name: string; at: number }[] = [];
+  let examined = 0;
   for await (const { name } of await opendir(inDirectory(directory, "."))) {
+    examined += 1;
+    if (examined > maxNames) break;
+    if (!outputName.test(name)) continue;
     const stats = await lstat(inDirectory(directory, name)).catch(() => undefined);
     if (stats !== undefined) aged.push({ name, at: stats.mtimeMs });
-    if (aged.length >= maxNames) break;
   }
   aged.sort((a, b) => b.at - a.at);
   for (const { name } of aged.slice(keptFiles - 1)) await unlink(inDirectory(directory, name)).catch(() => undefined);
