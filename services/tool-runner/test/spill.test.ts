@@ -1,5 +1,6 @@
 // The file of a long output: the clean-up of earlier ones, and a file that can no longer be written.
 import assert from "node:assert/strict";
+import { closeSync, readdirSync, readlinkSync } from "node:fs";
 import { mkdir, readdir, readFile, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -39,4 +40,35 @@ test("removes and writes nothing when the folder or the file is a link in the wo
   await symlink("../../a.txt", join(folder, "turn-1.txt"));
   await assert.rejects(openSpill(whole.workspace, "turn-1", 10));
   assert.equal(await readFile(join(whole.inside, "a.txt"), "utf8"), "mine");
+});
+
+const skip = process.platform === "linux" ? false : "it needs /proc/self/fd";
+
+/** Closes the descriptor of a file behind its back, so that its next write and close fail. */
+function breakFile(path: string): void {
+  const open = readdirSync("/proc/self/fd").filter((fd) => targetOf(fd) === path);
+  assert.equal(open.length, 1);
+  closeSync(Number(open[0]));
+}
+
+function targetOf(fd: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    // The descriptor with which the directory was read.
+    return undefined;
+  }
+}
+
+test("keeps what was written and does not throw when the file cannot be closed", { skip }, async () => {
+  await using ground = await makeWorkspaceFixture();
+  const spillOf = (name: string) => openSpill(ground.workspace, name, 10);
+  const [first, second] = [await spillOf("turn-1"), await spillOf("turn-2")];
+  first.write(Buffer.from("abc"));
+  breakFile(join(ground.inside, first.path));
+  first.close();
+  breakFile(join(ground.inside, second.path));
+  second.write(Buffer.from("abc"));
+  second.close();
+  assert.deepEqual([first.writtenBytes, second.writtenBytes], [3, 0]);
 });

@@ -46,14 +46,23 @@ export async function openSpill(workspace: Workspace, callName: string, maxBytes
       } catch {
         // The disk is full: keep what was written, drop the rest.
         open = false;
-        closeSync(fd);
+        closeQuietly(fd);
       }
     },
     close: () => {
-      if (open) closeSync(fd);
+      if (open) closeQuietly(fd);
       open = false;
     },
   };
+}
+
+/** Some file systems report a failed write only here. The descriptor is closed nevertheless. */
+function closeQuietly(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {
+    // Keep what was written.
+  }
 }
 
 async function removeOld(directory: Directory): Promise<void> {
