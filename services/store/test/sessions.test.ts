@@ -5,6 +5,8 @@ import { after, before, test } from "node:test";
 import { sessionBound, store, textOf, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, type StoreStack } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
+import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { deleteExpiredSessions } from "../src/retention/sessions.ts";
 import { failsWith, openStoreFixture, saying, stepOf, usage, type StoreFixture } from "./support/fixture.ts";
@@ -483,6 +485,47 @@ test("retention above the maximum keeps a busy session until it has ended", asyn
     assert.equal((await gateway.request(store.sessionGet, { sessionId: busy })).session, null);
   } finally {
     await database.pool.end();
+  }
+});
+
+// design: 002.23b
+test("retention above the maximum keeps a session that is used while it runs", async () => {
+  const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  const holder = new Client({ connectionString: stack.postgres.ownerUrl });
+  await holder.connect();
+  try {
+    const [first, second] = [await talk("route:u1", "first"), await talk("route:u2", "second")];
+    await talk("route:u3", "third");
+    await database.pool.query(
+      `UPDATE parley.sessions SET updated_at = now() - CASE id WHEN $1 THEN interval '60 days' ELSE interval '50 days' END
+       WHERE id = ANY($2::uuid[])`,
+      [first, [first, second]],
+    );
+    const { rows } = await database.pool.query<{ count: number }>(
+      "SELECT count(*)::int FROM parley.sessions WHERE parent_id IS NULL",
+    );
+    const max_sessions = (rows[0]?.count ?? 0) - 2;
+    // Both are chosen, and the retention waits for the lock of the first one.
+    await holder.query("BEGIN");
+    await holder.query("UPDATE parley.sessions SET updated_at = now() WHERE id = $1", [first]);
+    const deleting = deleteExpiredSessions(database, {
+      retention_days: 0,
+      call_retention_days: 0,
+      max_sessions,
+      max_messages: 0,
+    });
+    await pollUntil(async () => {
+      const waiting = await holder.query(
+        "SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))",
+      );
+      return waiting.rowCount === 1;
+    }, "the retention to wait");
+    await talk("route:u2", "still here");
+    await holder.query("COMMIT");
+    assert.deepEqual(await deleting, { sessions: 0, messages: 0 });
+    assert.deepEqual(await textsOf(second), ["second", "answer", "still here", "answer"]);
+  } finally {
+    await Promise.all([database.pool.end(), holder.end()]);
   }
 });
 

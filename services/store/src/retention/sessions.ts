@@ -20,8 +20,8 @@ export async function deleteExpiredSessions(
   settings: SessionRetention,
 ): Promise<{ sessions: number; messages: number }> {
   let sessions = 0;
-  for (const id of await condemned(database, settings)) {
-    if (await runTransaction(database, (client) => remove(client, id, settings))) sessions++;
+  for (const session of await condemned(database, settings)) {
+    if (await runTransaction(database, (client) => remove(client, session, settings))) sessions++;
   }
   return { sessions, messages: await forgetMessages(database, settings.max_messages) };
 }
@@ -37,41 +37,53 @@ const voiceRouteOfSession = `route IN (
   SELECT route FROM parley.bindings WHERE session_id = ANY($1::uuid[])
   UNION ALL SELECT key FROM parley.sessions s WHERE id = ANY($1::uuid[]) AND NOT EXISTS (SELECT FROM parley.bindings b WHERE b.route = s.key))`;
 
+interface Condemned {
+  id: string;
+  /** When it was last used: PostgreSQL's text, which has microseconds. */
+  updatedAt: string;
+  /** It is too old; otherwise it is above the maximum. */
+  isAged: boolean;
+}
+
+const columns = 's.id, s.updated_at::text AS "updatedAt"';
+
 /** Sessions to delete, the least recently used first. */
-async function condemned(database: Database, settings: SessionRetention): Promise<string[]> {
+async function condemned(database: Database, settings: SessionRetention): Promise<Condemned[]> {
   const { retention_days: days, call_retention_days: callDays, max_sessions: most } = settings;
   return withClient(database, async (client) => {
-    const ids = new Set<string>();
+    const found = new Map<string, Condemned>();
     if (days > 0 || callDays > 0) {
-      const { rows } = await client.query<{ id: string }>(
-        `SELECT s.id FROM parley.sessions s WHERE ${candidate} AND ${tooOld} ORDER BY s.updated_at LIMIT ${sessionBatch}`,
+      const { rows } = await client.query<Omit<Condemned, "isAged">>(
+        `SELECT ${columns} FROM parley.sessions s WHERE ${candidate} AND ${tooOld} ORDER BY s.updated_at LIMIT ${sessionBatch}`,
         [days, callDays],
       );
-      for (const { id } of rows) ids.add(id);
+      for (const row of rows) found.set(row.id, { ...row, isAged: true });
     }
     if (most > 0) {
-      const { rows } = await client.query<{ id: string }>(
-        `SELECT s.id FROM parley.sessions s WHERE ${candidate} ORDER BY s.updated_at
+      const { rows } = await client.query<Omit<Condemned, "isAged">>(
+        `SELECT ${columns} FROM parley.sessions s WHERE ${candidate} ORDER BY s.updated_at
          LIMIT least(${sessionBatch}, greatest(0, (SELECT count(*) FROM parley.sessions WHERE parent_id IS NULL) - $1))`,
         [most],
       );
-      for (const { id } of rows) ids.add(id);
+      for (const row of rows) found.set(row.id, { ...row, isAged: false });
     }
-    return [...ids];
+    return [...found.values()];
   });
 }
 
 /** Returns false when the session is busy or was used again in the meantime. */
-async function remove(client: PoolClient, id: string, settings: SessionRetention): Promise<boolean> {
+async function remove(client: PoolClient, session: Condemned, settings: SessionRetention): Promise<boolean> {
+  const { id, updatedAt, isAged } = session;
   const { rows } = await client.query<{ id: string }>(
     `WITH RECURSIVE tree AS (
-       SELECT s.id FROM parley.sessions s WHERE s.id = $3 AND ${candidate} AND ($4 OR ${tooOld})
+       SELECT s.id FROM parley.sessions s WHERE s.id = $3 AND ${candidate} AND (NOT $5 OR ${tooOld})
        UNION ALL SELECT c.id FROM parley.sessions c JOIN tree ON c.parent_id = tree.id
-     ) SELECT id FROM parley.sessions WHERE id IN (SELECT id FROM tree) ORDER BY id FOR UPDATE`,
-    [settings.retention_days, settings.call_retention_days, id, settings.max_sessions > 0],
+     ) SELECT id FROM parley.sessions WHERE id IN (SELECT id FROM tree) AND (id <> $3 OR updated_at = $4::timestamptz)
+       ORDER BY id FOR UPDATE`,
+    [settings.retention_days, settings.call_retention_days, id, updatedAt, isAged],
   );
   const ids = rows.map((row) => row.id);
-  if (ids.length === 0) return false;
+  if (!ids.includes(id)) return false;
   const busy = await client.query(
     `SELECT FROM parley.turns WHERE session_id = ANY($1::uuid[]) AND state = 'running'
      UNION ALL SELECT FROM parley.inbox WHERE session_id = ANY($1::uuid[]) AND state = 'queued'
