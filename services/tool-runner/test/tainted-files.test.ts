@@ -98,6 +98,17 @@ test("records nothing when the tainted call failed", async () => {
   assert.equal((await read("a.txt")).untrusted, undefined);
 });
 
+test("keeps the records of files that a failed tainted call has written", async () => {
+  await writeFile(join(root, "a.txt"), "clean");
+  const effects: ("reads_files" | "writes_files")[] = ["reads_files", "writes_files"];
+  await call("apply_patch", effects, ["a.txt", "new.txt"], { tainted: true, content: "untrusted", fails: true });
+  assert.equal((await read("a.txt")).untrusted, true);
+  assert.equal((await read("new.txt")).untrusted, true);
+  await call("apply_patch", effects, ["missing.txt"], { tainted: true, fails: true });
+  await writeFile(join(root, "missing.txt"), "clean");
+  assert.equal((await read("missing.txt")).untrusted, undefined);
+});
+
 test("taints what a tool saves from untrusted content when the turn is untainted", async () => {
   await call("save_attachment", ["writes_files", "reads_untrusted"], ["in.txt"], { content: "x" });
   assert.equal((await read("in.txt")).untrusted, true);

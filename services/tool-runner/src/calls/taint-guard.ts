@@ -1,8 +1,10 @@
 // Tracks file taint around one tool call: files written by a tainted call are recorded, and results that show recorded files are
 // marked as untrusted. Tools do not take part: the guard observes the paths that they resolve.
+import type { Stats } from "node:fs";
 import type { ToolDescriptor } from "@parley/contracts";
 import type { ToolOutput } from "../tool/tool.ts";
 import { wrapUntrusted } from "../tool/untrusted-block.ts";
+import { WorkspaceError } from "../workspace/errors.ts";
 import type { TaintedFiles } from "../workspace/tainted-files.ts";
 import type { ResolvedPath } from "../workspace/directory-handles.ts";
 import type { Workspace } from "../workspace/workspace.ts";
@@ -75,8 +77,8 @@ async function runFileTool(
   // Writing untrusted content taints the file even if the turn is not tainted yet.
   const tainted = call.tainted || effects.includes("reads_untrusted");
   const seen = new Set<string>();
-  const written: string[] = [];
-  const marked: string[] = [];
+  const written = new Map<string, Stats | null>();
+  const marked = new Set<string>();
   let shows = false;
   const checks: Promise<void>[] = [];
   const check = async (place: ResolvedPath) => {
@@ -92,14 +94,17 @@ async function runFileTool(
     else checks.push(handled(check(place)));
     if (!writes || !tainted || stats?.isDirectory() === true) return;
     // Marked before the write: after a crash in between, the file counts as tainted.
-    written.push(path);
-    if (await files.mark(path)) marked.push(path);
+    written.set(path, stats);
+    if (await files.mark(path)) marked.add(path);
   });
   const output = await run({ ...plain(call), workspace });
   await Promise.all(checks);
-  if (output.isError) for (const path of marked) await files.clear(path);
-  // Another call may have removed the record of a file that did not exist yet.
-  else for (const path of written) await files.mark(path);
+  for (const [path, before] of written) {
+    const unchanged = output.isError && (await isUnchanged(call.workspace, path, before));
+    // Another call may have removed the record of a file that did not exist yet.
+    if (!unchanged) await files.mark(path);
+    else if (marked.has(path)) await files.clear(path);
+  }
   if (name === "write") {
     if (!tainted && !output.isError) for (const path of seen) await files.clear(path);
     return output;
@@ -117,6 +122,18 @@ function handled(work: Promise<void>): Promise<void> {
 
 async function isTainted(files: TaintedFiles, { relative: path, stats }: ResolvedPath): Promise<boolean> {
   return stats?.isDirectory() === true ? files.inDirectory(path) : files.has(path, stats);
+}
+
+/** False also when it cannot be determined: a failed call may have written some of its files. */
+async function isUnchanged(workspace: Workspace, path: string, before: Stats | null): Promise<boolean> {
+  try {
+    await using place = await workspace.resolve(path);
+    const now = place.stats;
+    if (now === null || before === null) return now === before;
+    return now.ino === before.ino && now.ctimeMs === before.ctimeMs;
+  } catch (error) {
+    return before === null && error instanceof WorkspaceError && error.code === "not_found";
+  }
 }
 
 async function anyTainted(files: TaintedFiles, paths: ReadonlySet<string>, workspace: Workspace): Promise<boolean> {
