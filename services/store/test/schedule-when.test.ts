@@ -210,9 +210,7 @@ describe("the next due time", () => {
   test("is unchanged by formatting and parsing", () => {
     const whens = fc.oneof(
       moments.map((at): Recurrence => ({ kind: "at", at })),
-      fc
-        .integer({ min: 1, max: 1_000_000 })
-        .map((seconds): Recurrence => ({ kind: "every", everyMs: seconds * 1_000 })),
+      fc.integer({ min: 1_000, max: 1_000_000_000 }).map((everyMs): Recurrence => ({ kind: "every", everyMs })),
       patterns.map((pattern): Recurrence => ({ kind: "cron", pattern })),
     );
     fc.assert(fc.property(whens, (when) => assert.deepEqual(fromText(toText(when)), when)));
@@ -233,6 +231,12 @@ describe("one due time", () => {
     now: due + 5,
     busy: false,
     ...overrides,
+  });
+
+  test("is followed by a later one when the interval has fractional seconds", () => {
+    const when = fromText(read("every 16.1s"));
+    const next = nextDue(when, "UTC", now, now) ?? 0;
+    assert.deepEqual(decideRun(job({ when, anchor: now, due: next, now: next + 5 })).next, next + 16_100);
   });
 
   test("becomes a run, followed by the next one", () => {
@@ -274,5 +278,7 @@ describe("one due time", () => {
     const broken = decideRun(job({ when: { kind: "cron", pattern: "0 9 * * *" }, timeZone: "No/Where" }));
     assert.deepEqual([broken.outcome, broken.next], ["failed", null]);
     assert.match(broken.reason ?? "", /No\/Where/);
+    const stuck = decideRun(job({ when: { kind: "every", everyMs: 60_000.000_000_1 } }));
+    assert.deepEqual([stuck.outcome, stuck.next], ["failed", null]);
   });
 });

@@ -29,7 +29,10 @@ export function decideRun(job: DueJob): RunDecision {
   const missed = job.now - job.due > missedAfterMs;
   const next = (runs: number) => {
     if (job.maxRuns !== null && runs >= job.maxRuns) return null;
-    return nextDue(job.when, job.timeZone, job.anchor, missed ? job.now : job.due);
+    const at = nextDue(job.when, job.timeZone, job.anchor, missed ? job.now : job.due);
+    // Otherwise the job would be due again at once, without end.
+    if (at !== null && at <= job.due) throw new Error("the schedule has no due time after this one");
+    return at;
   };
   try {
     if (missed && job.missed === "skip") {

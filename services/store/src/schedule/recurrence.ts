@@ -173,7 +173,7 @@ export function fromText(text: string): Recurrence {
     case "at":
       return { kind: "at", at: Date.parse(rest) };
     case "every":
-      return { kind: "every", everyMs: Number.parseFloat(rest) * 1_000 };
+      return { kind: "every", everyMs: Math.round(Number.parseFloat(rest) * 1_000) };
     default:
       return { kind: "cron", pattern: rest };
   }
