@@ -67,6 +67,19 @@ describe("a schedule as people write it", () => {
     assert.equal(read("at 2026-12-01T09:00:30", "America/New_York"), "at 2026-12-01T14:00:30.000Z");
   });
 
+  test("a time without an offset does not depend on the time zone of the process", (context) => {
+    const { TZ } = process.env;
+    context.after(() => {
+      if (TZ === undefined) delete process.env["TZ"];
+      else process.env["TZ"] = TZ;
+    });
+    process.env["TZ"] = "Europe/Berlin";
+    // Skipped, and occurring twice, on the clocks of the process.
+    assert.equal(read("at 2026-03-29T02:30:15.250"), "at 2026-03-29T02:30:15.250Z");
+    assert.equal(read("at 2026-10-25T02:30"), "at 2026-10-25T02:30:00.000Z");
+    assert.equal(read("at 2026-03-29T02:30", "America/New_York"), "at 2026-03-29T06:30:00.000Z");
+  });
+
   const wrong = [
     "",
     "soon",
@@ -77,6 +90,8 @@ describe("a schedule as people write it", () => {
     "1 2 3",
     "cron ? * * * *",
     "at noon",
+    "at 2026-13-01T09:00",
+    "at 2026-12-01T25:00",
   ];
   for (const written of wrong) {
     test(`"${written}" is refused with the field's name and an example`, () => {

@@ -3,7 +3,7 @@
 // Daylight saving in the job's time zone: a pattern with fixed hours runs once a day. If that hour does not exist, it runs at the first
 // moment after the gap; if the hour occurs twice, it runs the first time. A pattern with `*` or steps in its hours follows the clock:
 // nothing runs in the gap, and the repeated hour runs twice.
-import { Cron, type CronOptions } from "croner";
+import { Cron, CronDate, type CronOptions } from "croner";
 
 export type Recurrence =
   /** Milliseconds since 1970. */
@@ -82,22 +82,28 @@ function durationMs(text: string): number | undefined {
 
 const isoMoment = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(\.\d{1,3})?\d*)? ?(Z|[+-]\d{2}:?\d{2})?$/i;
 
-/** Parses an ISO 8601 time; without an offset it is in the time zone. In an hour that does not exist, it is the first moment after the gap. */
+/** Parses an ISO 8601 time; without an offset it is in the time zone. One that the clocks skip is later by the length of the gap. */
 function moment(text: string, timeZone: string): Recurrence | undefined {
   const match = isoMoment.exec(text);
   if (match === null) return undefined;
   const [, date = "", minutes = "00:00", seconds = ":00", fraction = "", offset] = match;
-  const local = `${date}T${minutes}${seconds}`;
-  try {
-    const at =
-      offset === undefined
-        ? (new Cron(local, { timezone: timeZone }).nextRun(new Date(0))?.getTime() ?? Number.NaN) +
-          Number(`0${fraction}`) * 1_000
-        : Date.parse(`${local}${fraction}${offset.toUpperCase()}`);
-    return Number.isNaN(at) ? undefined : { kind: "at", at };
-  } catch {
-    return undefined;
-  }
+  const at = Date.parse(`${date}T${minutes}${seconds}${fraction}${(offset ?? "Z").toUpperCase()}`);
+  if (Number.isNaN(at)) return undefined;
+  return { kind: "at", at: offset === undefined ? fromLocal(new Date(at), timeZone) : at };
+}
+
+/** The moment, in milliseconds since 1970, at which the clocks of the time zone show what `utc` shows in UTC. */
+function fromLocal(utc: Date, timeZone: string): number {
+  const local = new CronDate(utc, timeZone);
+  // Not a text without an offset: croner reads it in the time zone of the process first, which has gaps of its own.
+  local.year = utc.getUTCFullYear();
+  local.month = utc.getUTCMonth();
+  local.day = utc.getUTCDate();
+  local.hour = utc.getUTCHours();
+  local.minute = utc.getUTCMinutes();
+  local.second = utc.getUTCSeconds();
+  // Its moments are whole seconds.
+  return local.getDate(false).getTime() + utc.getUTCMilliseconds();
 }
 
 /** `0 9,17 * * *` has fixed hours, like `0 9 * * *`. */
