@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { noUsage, store, type Sender } from "@parley/contracts";
+import { noUsage, routeOfKey, store, type Sender } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { openDatabase, type Database } from "../src/db/database.ts";
 import { hashOf } from "../src/grants.ts";
@@ -109,6 +109,22 @@ test("voice data of a rebound route stays with the session that the route is bou
   await archived(sessionId);
   assert.equal(await gone(), 1);
   assert.equal(await rowsOf("voice_sessions", "id", voiceId), 1);
+});
+
+test("a route begins a new session when the archived one that it is bound to is deleted", async () => {
+  const route = `telegram:main:${randomUUID()}`;
+  const first = await worked(route);
+  await gateway.request(store.sessionOpen, { opId: randomUUID(), route });
+  const second = await worked(route);
+  await runner.request(store.processEnd, { id: second.process, key, text: "it has ended" });
+  assert.notEqual(second.sessionId, first.sessionId);
+  await archived(second.sessionId);
+  assert.equal(await gone(), 1);
+  const third = await worked(route);
+  assert.notEqual(third.sessionId, first.sessionId);
+  assert.equal(await rowsOf("sessions", "id", first.sessionId), 1);
+  const { session } = await gateway.request(store.sessionGet, { sessionId: first.sessionId });
+  assert.equal(routeOfKey(session?.key ?? ""), route);
 });
 
 test("ended processes and voice events are deleted after their retention", async () => {

@@ -1,6 +1,6 @@
 // Deletes expired sessions and messages according to the settings: one session with its sub-agents and all their rows per transaction.
 // Never the thread `main`, the session bound to its route, or a busy session.
-import { mainSessionKey, type ParleySettings, type ViewRecord } from "@parley/contracts";
+import { mainSessionKey, threadKey, type ParleySettings, type ViewRecord } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../db/database.ts";
 import { runTransaction } from "../db/operation.ts";
 
@@ -95,6 +95,7 @@ async function remove(client: PoolClient, session: Condemned, settings: SessionR
     [ids],
   );
   if (busy.rowCount !== 0) return false;
+  await renameEarlierThreads(client, ids);
   // Voice sessions before the bindings that identify them. Other dependent rows are deleted by foreign keys.
   const ofTurns = "turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($1::uuid[]))";
   for (const [table, condition] of [
@@ -113,6 +114,18 @@ async function remove(client: PoolClient, session: Condemned, settings: SessionR
     await client.query(`DELETE FROM parley.${table} WHERE ${condition}`, [ids]);
   }
   return true;
+}
+
+/** Without their bindings the routes of these sessions would return to the earlier threads that have the routes' names. */
+async function renameEarlierThreads(client: PoolClient, ids: readonly string[]): Promise<void> {
+  const { rows } = await client.query<{ id: string; key: string }>(
+    `SELECT id, key FROM parley.sessions WHERE id <> ALL($1::uuid[])
+       AND key IN (SELECT route FROM parley.bindings WHERE session_id = ANY($1::uuid[]))`,
+    [ids],
+  );
+  for (const { id, key } of rows) {
+    await client.query("UPDATE parley.sessions SET key = $2 WHERE id = $1", [id, threadKey(key, id)]);
+  }
 }
 
 /** Deletes the oldest messages outside of the view in sessions with more than `most` messages. */
