@@ -136,6 +136,85 @@ test("recognizes a redelivery after the files were stored, and goes on when the 
   assert.deepEqual(await nextTurn(sessionId), [[note("after it")]]);
 });
 
+describe("a message with files that a turn's question waits for", () => {
+  const ofAnn = { role: "user", contact: { id: "8" } } as const;
+
+  /** A turn of this sender that asks a question in its session. */
+  async function asking(key: string, more: Partial<InboundMessage> = {}) {
+    const { sessionId } = await fixture.put(key, more);
+    const { turnId } = await fixture.started(sessionId);
+    const call = { callId: "call-2", tool: "ask_user", class: "once" as const, input: "{}" };
+    const step = stepOf(fixture.fenced(), turnId, 1, { toolCalls: [call], finish: null });
+    await fixture.core.request(store.stepCommit, step);
+    const question = { turnId, n: 2, question: "Which?", options: ["red"], expiresInMs: 60_000, outgoing: [] };
+    await fixture.core.request(store.questionAsk, { ...fixture.fenced(), ...question });
+    const result = async () => {
+      const { steps } = await fixture.core.request(store.turnGet, { turnId });
+      return steps.find(({ n }) => n === 2)?.result ?? null;
+    };
+    return { sessionId, turnId, result };
+  }
+
+  async function stored(text: string) {
+    const { sha256, mediaType, bytes } = await storeBlob(fixture.gateway, Buffer.from(text));
+    return { sha256, mediaType, name: "photo", bytes };
+  }
+
+  const turnOf = async (inboxId: string) =>
+    (await fixture.gateway.request(store.inboxGet, { inboxId })).turn?.turnId ?? null;
+
+  test("answers with its files when they are there, and does not interrupt the turn before", async () => {
+    const { turnId, result } = await asking("answer");
+    const { inboxId, runningTurnId } = await photo("answer", "", { mode: "interrupt" });
+    assert.deepEqual([runningTurnId, await turnOf(inboxId), await result()], [null, null, null]);
+    const attachment = await stored("the answer");
+    await complete(inboxId, store.firstFileFence, [{ type: "blob", ...attachment }]);
+    assert.equal(await turnOf(inboxId), turnId);
+    const { content, attachments, untrusted } = (await result()) ?? {};
+    assert.deepEqual(
+      [content, attachments, untrusted],
+      ["The person answered with the attached files.", [attachment], undefined],
+    );
+  });
+
+  test("answers with a note when its files are overdue", async () => {
+    const { result } = await asking("overdue answer");
+    await photo("overdue answer", "1", {}, { claimMs: 1, dueMs: 1 });
+    await sweep();
+    const text = '[the photo "photo" is missing from this message: it could not be fetched in time]';
+    assert.equal((await result())?.content, `The person answered: 1\n\n${text}`);
+  });
+
+  test("answers when a repeated completion finds the files stored by an attempt that a crash ended", async () => {
+    const { turnId, result } = await asking("crash");
+    const { inboxId } = await photo("crash", "1");
+    await fixture.sql.query("UPDATE parley.inbox SET parts = $2, files_due = NULL WHERE id = $1", [
+      inboxId,
+      JSON.stringify([note("1")]),
+    ]);
+    assert.deepEqual(await complete(inboxId, store.firstFileFence, [note("1")]), { completed: false });
+    assert.deepEqual([await turnOf(inboxId), (await result())?.content], [turnId, "The person answered: red"]);
+  });
+
+  test("does not answer when it was forwarded", async () => {
+    const { turnId, result } = await asking("forward");
+    const { inboxId, runningTurnId } = await photo("forward", "1", { forwarded: {}, mode: "interrupt" });
+    assert.equal(runningTurnId, turnId);
+    await complete(inboxId, store.firstFileFence, [note("[file]")]);
+    assert.deepEqual([await turnOf(inboxId), await result()], [null, null]);
+  });
+
+  test("answers with a stored file that is untrusted when the sender is not the owner", async () => {
+    const { sessionId, result } = await asking("stored", ofAnn);
+    const attachment = await stored("by Ann");
+    await fixture.put("stored", { ...ofAnn, parts: [note("1"), { type: "blob", ...attachment }] });
+    const { content, attachments, untrusted } = (await result()) ?? {};
+    assert.deepEqual([content, attachments, untrusted], ["The person answered: red", [attachment], true]);
+    const { rows } = await fixture.sql.query("SELECT sha256 FROM parley.blob_refs WHERE session_id = $1", [sessionId]);
+    assert.deepEqual(rows, [{ sha256: attachment.sha256 }]);
+  });
+});
+
 describe("a change by the sender on the platform", () => {
   const changed = (messageId: string, change: InputOf<typeof store.inboxChange>["change"], contactId = "7") =>
     fixture.gateway.request(store.inboxChange, {

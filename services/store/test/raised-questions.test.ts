@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import type { Bus } from "@parley/bus";
+import { storeBlob, type Bus } from "@parley/bus";
 import { callToken, inboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
@@ -271,6 +271,21 @@ test("a message answers the question when only the reply id and context of its a
     await put(chat.key, "blue", from("answering", { mode }));
     assert.equal((await look(job.turnId, ofJob)).answer, "blue", mode);
   }
+});
+
+test("an answer names its files and makes them readable when it was sent in another session", async () => {
+  const chat = place();
+  const { sessionId, turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
+  const { sha256, mediaType, bytes } = await storeBlob(gateway, Buffer.from("a plan"));
+  const file = { type: "blob" as const, sha256, mediaType, name: "plan.txt", bytes };
+  for (const text of ["this one", ""]) {
+    const questionId = await asked(turnId);
+    await put(chat.key, text, { ...chat.said, parts: [{ type: "text", text }, file] });
+    const named = `[attached: plan.txt, ${mediaType}, id ${sha256}]`;
+    assert.equal((await look(turnId, questionId)).answer, text === "" ? named : `${text}\n${named}`);
+  }
+  const { rows } = await sql.query("SELECT sha256 FROM parley.blob_refs WHERE session_id = $1", [sessionId]);
+  assert.deepEqual(rows, [{ sha256 }]);
 });
 
 test("an unfetched answer to a job is requeued in the thread where it was sent", async () => {

@@ -12,6 +12,7 @@ import {
 import { addReferences, hashesIn } from "../../blobs/references.ts";
 import type { Database, PoolClient } from "../../db/database.ts";
 import { runTransaction } from "../../db/operation.ts";
+import { answerWith } from "../questions/questions.ts";
 import type { Handlers, StoreContext } from "../handler.ts";
 
 type Parts = InboundMessage["parts"];
@@ -99,7 +100,10 @@ async function complete(
   replacement: (file: PendingFile) => Parts[number] | undefined,
 ): Promise<boolean> {
   const ready = await runTransaction(database, (client) => completeRow(client, inboxId, fence, replacement));
+  // Of a completed row, too: a crash can have ended an earlier attempt before its message became an answer.
+  await answerWith(database, bus, inboxId);
   if (ready === undefined) return false;
+  // After an answer, too: later messages of the conversation have waited for its files.
   bus.publish(inboxReady, ready);
   return true;
 }

@@ -76,6 +76,8 @@ export const inboxHandlers = {
   ) {
     faultPoint("store.before_inbox");
     const { mode = "queue", exclusive = false } = message;
+    // A forwarded text was written by somebody else, so it is never an answer.
+    const mayAnswer = message.origin === "user" && message.forwarded === undefined && !exclusive;
     const identity = [message.channel, message.account, message.externalId];
     const parts = JSON.stringify(message.parts);
     const priority = priorityOf[message.origin];
@@ -166,13 +168,12 @@ export const inboxHandlers = {
           const repeated = content && (await findRepeatedContent(client, message, content));
           if (repeated !== undefined) return { row: repeated, duplicate: true, same: true, refused: false };
           const busyFor = (under: string) =>
-            lockBusy(client, sessionKey, under, { trust: trustLevel(message), replyTo, exclusive });
+            lockBusy(client, sessionKey, under, { trust: trustLevel(message), replyTo, mayAnswer });
           if (allowance !== undefined) {
             await lockPerson(client, allowance);
             const known = await findKnown(client);
             if (known !== undefined) return known;
-            const answers = async () =>
-              message.forwarded === undefined && (await busyFor("interrupt"))?.isAnswer === true;
+            const answers = async () => (await busyFor("interrupt"))?.isAnswer === true;
             const reached = await limitReached(client, allowance, answers);
             if (reached !== undefined)
               return { ...refusalIn(""), ...(await refuseMessage(client, allowance, reached, message)) };
@@ -187,9 +188,7 @@ export const inboxHandlers = {
         });
     if (outgoing !== undefined) announceTexts(bus, [outgoing]);
     faultPoint("store.after_inbox");
-    // A forwarded text was written by somebody else, so it is never an answer.
-    const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
-    const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
+    const answers = mayAnswer && row.id !== null && row.asked && (await answerWith(database, bus, row.id));
     if (answers) faultPoint("store.after_answer");
     else if (!duplicate && !refused && !isIncomplete) {
       bus.publish(inboxReady, {
@@ -208,8 +207,8 @@ export const inboxHandlers = {
       same,
       refused,
       ...(overLimit === undefined ? {} : { overLimit }),
-      // An answer to a turn's question does not interrupt the turn.
-      runningTurnId: answers ? null : (busy?.turnId ?? null),
+      // An answer to a turn's question does not interrupt the turn, nor does one whose files are missing.
+      runningTurnId: answers || (isIncomplete && busy?.isAnswer === true) ? null : (busy?.turnId ?? null),
       runningTrust: busy?.trust ?? null,
       ...(busy?.exclusive === true ? { runningExclusive: true } : {}),
       ...(answers || duplicate || row.held_up_by == null ? {} : { heldUpBy: row.held_up_by }),

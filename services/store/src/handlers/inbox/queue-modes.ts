@@ -5,12 +5,12 @@ import { singleRow } from "../../db/operation.ts";
 import { askFromJob, isJobs } from "../questions/ask.ts";
 import { resolveRoute } from "../sessions/routes.ts";
 
-/** The session's running turn and queue, read under its lock; undefined when irrelevant for the mode or without a session. `asked`: the message is awaited as the answer to a question. */
+/** The session's running turn and queue, read under its lock; undefined when irrelevant for the mode or without a session. `isAnswer`: a question waits for the message. `mayAnswer`: it can be an answer. */
 export async function lockBusy(
   client: PoolClient,
   route: string,
   mode: string,
-  { trust, replyTo, exclusive }: { trust: TrustLevel; replyTo: string | null; exclusive: boolean },
+  { trust, replyTo, mayAnswer }: { trust: TrustLevel; replyTo: string | null; mayAnswer: boolean },
 ) {
   if (mode !== "reject" && mode !== "interrupt") return undefined;
   const sessionId = (await resolveRoute(client, route))?.id;
@@ -30,8 +30,8 @@ export async function lockBusy(
   );
   const { turn_id: turnId, trust: runningTrust, exclusive: runningExclusive, queued, asked } = singleRow(rows);
   // A turn that waits for this message is not busy.
-  const waits = (exclusive || !asked) && (turnId !== null || queued);
-  const isAnswer = asked && !exclusive;
+  const isAnswer = asked && mayAnswer;
+  const waits = !isAnswer && (turnId !== null || queued);
   return { sessionId, turnId, trust: runningTrust, exclusive: runningExclusive === true, waits, isAnswer };
 }
 

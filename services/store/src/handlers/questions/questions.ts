@@ -4,16 +4,19 @@ import {
   answererRole,
   callToken,
   inboxReady,
+  isUntrustedInput,
   priorityOf,
   store,
   textOf,
   WireError,
+  type Attachment,
   type OutputOf,
   type Part,
   type ToolResult,
 } from "@parley/contracts";
 import type { Database, PoolClient } from "../../db/database.ts";
-import { durationOf, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
+import { addTurnReferences } from "../../blobs/references.ts";
+import { durationOf, senderOf, stepColumns, toolStepOf, type StepRow } from "../../db/mappers.ts";
 import { singleRow, runOperation, runTransaction } from "../../db/operation.ts";
 import { deliversTo, isJobs } from "./ask.ts";
 import { lockTurn } from "../turns/end.ts";
@@ -90,12 +93,14 @@ async function current(client: PoolClient, turnId: string, n: number) {
 
 /**
  * Makes a queued message the answer to the oldest open question that it may answer and that was asked before it. The message then
- * belongs to the question's turn and starts no turn. Returns false when it answers nothing.
+ * belongs to the question's turn and starts no turn. Returns false when it answers nothing, or not yet because files of it are missing.
  */
 export async function answerWith(database: Database, bus: Bus, inboxId: string): Promise<boolean> {
   const answered = await runTransaction(database, async (client) => {
-    const waiting = await client.query<{ parts: string }>(
-      "SELECT parts FROM parley.inbox WHERE id = $1 AND state = 'queued' FOR UPDATE",
+    const waiting = await client.query<{ parts: string; sender: string }>(
+      // Somebody else wrote a forwarded text, so it is never an answer.
+      `SELECT parts, sender FROM parley.inbox WHERE id = $1 AND state = 'queued' AND files_due IS NULL
+         AND sender::jsonb ->> 'origin' = 'user' AND sender::jsonb -> 'forwarded' IS NULL FOR UPDATE`,
       [inboxId],
     );
     const row = waiting.rows[0];
@@ -117,11 +122,17 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
     const question = open.rows[0];
     if (question === undefined) return undefined;
     const { turn_id: turnId, n, raised } = question;
-    const answer = textOf(JSON.parse(row.parts) as Part[]);
+    const answer = answerOf(row);
     const taken = raised
       ? await notifyRunner(client, question, answer, inboxId)
-      : await settleCall(client, question, chosen(answer, JSON.parse(question.body) as Body));
+      : await settleCall(client, question, answer, JSON.parse(question.body) as Body);
     if (!taken) return undefined;
+    // The message can belong to another session, whose files the call could not read.
+    await addTurnReferences(
+      client,
+      turnId,
+      answer.files.map(({ sha256 }) => sha256),
+    );
     await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
     return { sessionId: question.session_id, turnId, n, raised };
   });
@@ -137,22 +148,46 @@ interface OpenQuestion {
   n: number;
 }
 
+interface Answer {
+  text: string;
+  files: Attachment[];
+  /** The files are untrusted content because of their sender. */
+  untrusted: boolean;
+}
+
+function answerOf(row: { parts: string; sender: string }): Answer {
+  const parts = JSON.parse(row.parts) as Part[];
+  const blobs = parts.filter((part) => part.type === "blob");
+  return {
+    text: textOf(parts),
+    files: blobs.map(({ sha256, mediaType, name, bytes }) => ({ sha256, mediaType, name, bytes })),
+    untrusted: blobs.length > 0 && isUntrustedInput(senderOf(row.sender), blobs),
+  };
+}
+
 /** Stores the answer for the runner of the call, which builds the call's result from it. */
 async function notifyRunner(
   client: PoolClient,
   { turn_id: turnId, n }: OpenQuestion,
-  answer: string,
+  { text, files }: Answer,
   inboxId: string,
 ): Promise<boolean> {
+  const lines = files.map(({ name, mediaType, sha256 }) => `[attached: ${name}, ${mediaType}, id ${sha256}]`);
+  const written = text.slice(0, store.maxQuestionCharacters).toWellFormed();
   await client.query(
     "UPDATE parley.questions SET state = 'answered', answer = $3, answered_by = $4, fetched = false WHERE turn_id = $1 AND n = $2",
-    [turnId, n, answer.slice(0, store.maxQuestionCharacters).toWellFormed(), inboxId],
+    [turnId, n, [written, ...lines].filter((line) => line !== "").join("\n"), inboxId],
   );
   return true;
 }
 
 /** Settles the call with the answer. Returns false when the call already has a result. */
-async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuestion, answer: string): Promise<boolean> {
+async function settleCall(
+  client: PoolClient,
+  { turn_id: turnId, n }: OpenQuestion,
+  { text, files, untrusted }: Answer,
+  body: Body,
+): Promise<boolean> {
   const step = await client.query<StepRow>(
     `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL FOR UPDATE`,
     [turnId, n],
@@ -165,9 +200,20 @@ async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuesti
   ]);
   if (open === undefined) return false;
   const { callId: id, tool: name, startedAt } = toolStepOf(open);
-  const content = `The person answered: ${answer}`;
-  const ran = durationOf(startedAt);
-  const result: ToolResult = { type: "tool_result", id, name, content, isError: false, ...ran };
+  const isOnlyFiles = text === "" && files.length > 0;
+  const content = isOnlyFiles
+    ? "The person answered with the attached files."
+    : `The person answered: ${chosen(text, body)}`;
+  const result: ToolResult = {
+    type: "tool_result",
+    id,
+    name,
+    content,
+    isError: false,
+    ...(files.length === 0 ? {} : { attachments: files }),
+    ...(untrusted ? { untrusted } : {}),
+    ...durationOf(startedAt),
+  };
   await client.query(
     "UPDATE parley.steps SET state = 'done', result = $3, finished_at = now() WHERE turn_id = $1 AND n = $2",
     [turnId, n, JSON.stringify(result)],
