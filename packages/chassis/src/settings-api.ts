@@ -3,7 +3,7 @@
 
 export { ConfigError } from "./errors.ts";
 export { redactSecrets } from "./redact.ts";
-export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } from "./settings.ts";
+export { explainSettings, loadSettings, parseSettings, parseSettingsFile, type ExplainedSettings } from "./settings.ts";
 export { flagsAsVariable } from "./settings-layers.ts";
 export {
   hookProgramProblem,

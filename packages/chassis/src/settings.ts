@@ -47,6 +47,11 @@ export function parseSettings(text: string, path: string): ParleySettings {
   return explain([parseLayer(text, path)]).settings;
 }
 
+/** The settings of this file if it had this text, with the agent files next to it and its preset. Throws ConfigError. */
+export function parseSettingsFile(path: string, text: string): ParleySettings {
+  return explain([...layersOfAgentFiles(path), parseLayer(text, path)]).settings;
+}
+
 function explain(given: readonly SettingsLayer[]): ExplainedSettings {
   const { preset } = mergeLayers(given);
   const layers = isPreset(preset) ? [layerOfPreset(preset), ...given] : given;

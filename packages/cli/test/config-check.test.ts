@@ -64,6 +64,15 @@ test("adds a webhook to the settings that apply, or to a new file in the data fo
   assert.deepEqual(readdirSync(elsewhere), []);
 });
 
+test("webhooks add accepts settings that name a profile of an agent file", async () => {
+  const folder = join(home, "with-agents");
+  mkdirSync(join(folder, "agents"), { recursive: true });
+  writeFileSync(join(folder, "agents", "helper.md"), "---\nname: helper\ndescription: Helps\n---\nYou help.\n");
+  writeFileSync(join(folder, "parley.toml"), '[subagents]\nprofile = "helper"\n');
+  const { code, stderr } = await runParley(folder, ["webhooks", "add", "build"], { cwd: folder });
+  assert.equal(code, 0, stderr);
+});
+
 test("config check accepts programs elsewhere", async () => {
   const { code } = await check('[mcp.servers.good]\ncommand = "npx"\nargs = ["-y", "server", "/workspace"]\n');
   assert.equal(code, 0);

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { dirname } from "node:path";
 
 import { parse, patch } from "@decimalturn/toml-patch";
-import { ConfigError, parseSettings } from "@parley/chassis/settings";
+import { ConfigError, parseSettingsFile } from "@parley/chassis/settings";
 
 import { CliError } from "../io/io.ts";
 import { tomlLines } from "./settings.ts";
@@ -50,9 +50,9 @@ export function changeSettings(file: string, change: SettingsChange): void {
   const before = existsSync(file) ? readFileSync(file, "utf8") : "";
   let text: string;
   try {
-    parseSettings(before, file);
+    parseSettingsFile(file, before);
     text = changedText(before, change);
-    parseSettings(text, file);
+    parseSettingsFile(file, text);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new CliError(error.message);

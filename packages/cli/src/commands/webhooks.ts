@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { ConfigError, parseSettings } from "@parley/chassis/settings";
+import { ConfigError, parseSettingsFile } from "@parley/chassis/settings";
 import {
   channelNamed,
   errorMessage,
@@ -71,10 +71,10 @@ async function add({ values, positionals, io }: Call): Promise<number> {
   };
   const added = `${before === "" || before.endsWith("\n") ? "" : "\n"}\n${tomlOf(id, table)}\n`;
   try {
-    if (parseSettings(before, file).webhooks[id] !== undefined) {
+    if (parseSettingsFile(file, before).webhooks[id] !== undefined) {
       throw new CliError(`${file} already has [webhooks.${id}].`, { fix: "Choose another name, or edit the file." });
     }
-    parseSettings(before + added, file);
+    parseSettingsFile(file, before + added);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new CliError(error.message);

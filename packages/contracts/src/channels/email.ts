@@ -35,7 +35,7 @@ export const emailChannel = defineChannel({
     imap_port: port.default(993),
     imap_tls: z.enum(["implicit", "starttls", "none"]).default("implicit"),
     imap_mailbox: z.string().default("INBOX"),
-    /** Sets the flag \\Seen on mail that the agent has read. */
+    /** Sets the flag \Seen on mail that the agent has read. */
     mark_seen: z.boolean().default(true),
     lmtp_host: z.string().default("127.0.0.1"),
     lmtp_port: port.default(2424),
