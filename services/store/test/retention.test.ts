@@ -153,6 +153,30 @@ test("ended processes and voice events are deleted after their retention", async
   assert.deepEqual(await Promise.all(processes), [1, 0]);
 });
 
+test("a text without a turn is deleted after the retention when it is settled and nothing of it is held", async () => {
+  const states = ["sent", "unknown", "dropped", "pending", "held", "fresh"];
+  const ids = new Map<string, string>();
+  for (const state of states) {
+    const outgoing = { address: { ...place, conversation: state }, text: "for your information", expiresInMs: 60_000 };
+    ids.set(state, (await gateway.request(store.outboxPut, { opId: randomUUID(), outgoing })).outboxId);
+  }
+  await database.pool.query(
+    `UPDATE parley.outbox SET state = CASE conversation WHEN 'held' THEN 'sent' WHEN 'fresh' THEN 'sent' ELSE conversation END,
+       held_at = CASE conversation WHEN 'held' THEN 10 END,
+       settled_at = CASE conversation WHEN 'pending' THEN NULL WHEN 'fresh' THEN now() ELSE now() - interval '31 days' END
+     WHERE conversation = ANY($1)`,
+    [states],
+  );
+  await deleteExpired(database, {
+    opRetentionHours: 24,
+    eventRetentionDays: 30,
+    auditRetentionDays: 0,
+    checkpointDays: 0,
+  });
+  const kept = await Promise.all(states.map((state) => rowsOf("outbox", "id", ids.get(state) ?? "")));
+  assert.deepEqual(kept, [0, 0, 0, 1, 1, 1]);
+});
+
 test("consolidation costs are kept as long as they can be reported, then deleted", async () => {
   const spent = async (daysAgo: number, costMicros: number) => {
     await core.request(store.memoryConsolidate, {

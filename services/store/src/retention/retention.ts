@@ -1,5 +1,6 @@
-// Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls, audit
-// entries, rewinds, context of groups, counted messages of people and send limits in small batches, on one replica at a time.
+// Retention: deletes expired operation ids, events, texts without a turn, prefixes, checkpoints, ended processes, voice sessions,
+// consolidation calls, audit entries, rewinds, context of groups, counted messages of people and send limits in small batches, on one
+// replica at a time.
 import type { Logger } from "@parley/chassis";
 import { advisoryLocks } from "../db/advisory-locks.ts";
 import { collectUnreferenced, type BlobCollection } from "./blobs.ts";
@@ -50,6 +51,14 @@ function expired(options: RetentionOptions): ExpiredRows[] {
       table: "events",
       key: "session_id, seq",
       condition: `${older("created_at", "day")} ORDER BY created_at LIMIT ${batch}`,
+      values: [days],
+    },
+    // The texts of turns are deleted with their sessions. The rest of a held text may still be asked for.
+    {
+      table: "outbox",
+      key: "id",
+      condition: `turn_id IS NULL AND state IN ('sent', 'unknown', 'dropped') AND held_at IS NULL
+        AND ${older("settled_at", "day")} LIMIT ${batch}`,
       values: [days],
     },
     // A leader stores a prefix again at least every hour before it refers to it, so an old one is not about to be referenced.
