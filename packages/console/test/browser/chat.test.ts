@@ -86,7 +86,7 @@ describe("chat in the console", { skip }, () => {
 
   test("shows what a command prints while it runs", async () => {
     await say(
-      'tool: exec {"command":"echo first; while [ ! -e go ]; do sleep 0.1; done; echo second"}\nthen\nsay: over',
+      'tool: exec {"command":"echo first; while [ ! -e go ]; do sleep 0.1; done; echo second","wait_seconds":120}\nthen\nsay: over',
     );
     await page.locator(".live-output", { hasText: "first" }).waitFor();
     assert.doesNotMatch((await page.locator(".live-output").textContent()) ?? "", /second/);
@@ -97,7 +97,8 @@ describe("chat in the console", { skip }, () => {
   });
 
   test("shows the sub-agents of a call with their state, also after a reload, and as a tree", async () => {
-    const task = 'tool: exec {"command":"while [ ! -e grown ]; do sleep 0.1; done"}\nthen\nsay: counted';
+    const task =
+      'tool: exec {"command":"while [ ! -e grown ]; do sleep 0.1; done","wait_seconds":120}\nthen\nsay: counted';
     await say(
       `tool: sessions_spawn ${JSON.stringify({ prompt: task, profile: "counter", description: "Count the trees" })}\nthen\nsay: over`,
     );
@@ -231,7 +232,7 @@ describe("chat in the console", { skip }, () => {
   });
 
   test("joins the running turn, or stops it first, as chosen", async () => {
-    await say('tool: exec {"command":"while [ ! -e join ]; do sleep 0.1; done"}\nthen\nsay: alone');
+    await say('tool: exec {"command":"while [ ! -e join ]; do sleep 0.1; done","wait_seconds":120}\nthen\nsay: alone');
     await page.locator(".tool-running").waitFor();
     await page.getByLabel("While the turn runs").selectOption("steer");
     await say("say: joined");

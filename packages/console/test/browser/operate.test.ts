@@ -219,7 +219,10 @@ describe("operating from the console", { skip }, () => {
   });
 
   test("shows in the navigation that the turn of another session runs, and soon after its end no longer", async () => {
-    await begin("elsewhere", 'tool: exec {"command":"while [ ! -e ended ]; do sleep 0.1; done"}\nthen\nsay: over');
+    await begin(
+      "elsewhere",
+      'tool: exec {"command":"while [ ! -e ended ]; do sleep 0.1; done","wait_seconds":120}\nthen\nsay: over',
+    );
     await open("tools");
     await page.reload();
     const mark = page.locator(".recent li").first().getByRole("img", { name: "running" });
