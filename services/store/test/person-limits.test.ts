@@ -198,6 +198,17 @@ describe("turns a day", () => {
   });
 });
 
+test("names the turn to interrupt again when a person with limits repeats a message that waits", async () => {
+  const id = newPerson();
+  const limits = { messagesPerMinute: 10 };
+  const { sessionId } = await put(id, limits);
+  const { turnId } = await fixture.started(sessionId);
+  const again = { externalId: randomUUID(), mode: "interrupt" } as const;
+  assert.equal((await put(id, limits, again)).runningTurnId, turnId);
+  const { duplicate, waits, runningTurnId, runningTrust } = await put(id, limits, again);
+  assert.deepEqual([duplicate, waits, runningTurnId, runningTrust], [true, true, turnId, "guest"]);
+});
+
 describe("dollars a day", () => {
   test("refuses further messages when the turns and their sub-agents have cost the limit", async () => {
     const id = newPerson();

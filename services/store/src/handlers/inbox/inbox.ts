@@ -172,7 +172,7 @@ export const inboxHandlers = {
           if (allowance !== undefined) {
             await lockPerson(client, allowance);
             const known = await findKnown(client);
-            if (known !== undefined) return known;
+            if (known !== undefined) return { ...known, busy: await busyFor(mode) };
             const answers = async () => (await busyFor("interrupt"))?.isAnswer === true;
             const reached = await limitReached(client, allowance, answers);
             if (reached !== undefined)
