@@ -73,6 +73,33 @@ test("webhooks add accepts settings that name a profile of an agent file", async
   assert.equal(code, 0, stderr);
 });
 
+test("config check lists each mistake of several sources, and a text that is not TOML as one mistake", async () => {
+  const errorsOf = async (settings: string, ...options: string[]) =>
+    Answer.parse(JSON.parse((await check(settings, "--json", ...options)).stdout)).errors;
+  const errors = await errorsOf("[limits]\nmax_usd = true\n", "--set", "agent.modle=x");
+  assert.equal(errors.length, 2);
+  assert.match(errors.join("\n"), /^\[agent\] unknown key "modle".*\nlimits\.max_usd: /);
+  const [broken, ...others] = await errorsOf("[agent\nmodel = 1\n");
+  assert.match(broken ?? "", /parley\.toml: not TOML: /);
+  assert.deepEqual(others, []);
+});
+
+test("config check finds the secrets of the data folder", async () => {
+  const folder = join(home, "with-secrets");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "secrets.env"), "PARLEY_CHANNEL_ONE=k\n", { mode: 0o600 });
+  const webhook = (name: string) => `[webhooks.${name}]\nsecret_env = "PARLEY_CHANNEL_${name.toUpperCase()}"\n`;
+  writeFileSync(join(folder, "parley.toml"), webhook("one") + webhook("two"));
+  const { stdout } = await runParley(folder, ["config", "check", "--json"]);
+  const { missingSecrets } = z
+    .object({ missingSecrets: z.array(z.object({ name: z.string() })) })
+    .parse(JSON.parse(stdout));
+  assert.deepEqual(
+    missingSecrets.map(({ name }) => name),
+    ["PARLEY_CHANNEL_TWO"],
+  );
+});
+
 test("config check accepts programs elsewhere", async () => {
   const { code } = await check('[mcp.servers.good]\ncommand = "npx"\nargs = ["-y", "server", "/workspace"]\n');
   assert.equal(code, 0);

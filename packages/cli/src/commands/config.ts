@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 
 import { ConfigError, missingHookPrograms, redactSecrets, unsandboxedProgramProblems } from "@parley/chassis/settings";
 import { ineffectiveVoiceSettings, unmatchedHooks } from "@parley/contracts";
+import { withSecrets } from "@parley/local";
 
 import { findSettings, missingSecrets, originEntries, readSettings, tomlLines } from "../cluster/settings.ts";
 import { homePath, viewHome } from "../cluster/target.ts";
@@ -19,13 +20,13 @@ const settingsOptions: OptionTable = {
   set: text("<key>=<value>", "override a setting, such as limits.max_usd=2; repeatable"),
 };
 
-/** Reports all mistakes of the first stage that fails: reading parley.toml, variables and flags, then checking programs. */
+/** Reports all mistakes of the first step that fails: reading parley.toml, variables and flags, then checking the programs that they name. */
 async function check({ values, positionals, io }: Call): Promise<number> {
   const file = findSettings(positionals[0], values, io);
   const json = values.has("json");
   try {
     const { settings, originOf } = readSettings(file, values, io);
-    const missing = missingSecrets(settings, io.env);
+    const missing = missingSecrets(settings, withSecrets(homePath(values, io), io.env));
     const problems = unsandboxedProgramProblems(settings, {
       workspace: io.env["PARLEY_WORKSPACE"] ?? join(homePath(values, io), "workspace"),
       configFolder: file === null ? null : dirname(file),
@@ -52,12 +53,17 @@ async function check({ values, positionals, io }: Call): Promise<number> {
     return exitCodes.ok;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const lines = error.message.split("\n").map((line) => line.trim());
-    const errors = lines.length > 1 ? lines.slice(1) : lines;
-    if (json) printJson(io, { file, ok: false, errors, warnings: [], missingSecrets: [] });
+    if (json) printJson(io, { file, ok: false, errors: mistakesIn(error), warnings: [], missingSecrets: [] });
     else note(io, `${painter(io.stderr, io.env)("red", "wrong")}  ${error.message}`);
     return exitCodes.error;
   }
+}
+
+/** The mistakes of a message that lists them, indented, below their sources; any other message is one mistake. */
+function mistakesIn({ message }: ConfigError): string[] {
+  const [first = "", ...lines] = message.split("\n");
+  if (!first.endsWith(":")) return [message.trim()];
+  return lines.filter((line) => line.startsWith("  ")).map((line) => line.trim());
 }
 
 /** Prints the settings with defaults and the source of each value; those of the running cluster unless the caller names others. */
@@ -72,7 +78,7 @@ async function printSettings({ values, positionals, io }: Call): Promise<number>
       const shown = origins === undefined ? settings : Object.fromEntries(originEntries(settings, origins));
       printJson(io, JSON.parse(redactSecrets(JSON.stringify(shown))));
     } else {
-      note(io, file === null ? "there is no parley.toml" : `from ${file}`);
+      note(io, file === null ? "There is no parley.toml." : `from ${file}`);
       if (Object.keys(running).length > 0) note(io, "with the flags and variables of the running cluster");
       print(io, tomlLines(settings, origins).join("\n"));
     }
