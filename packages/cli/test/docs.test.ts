@@ -273,4 +273,6 @@ test("plans to write only what changed on its own side", () => {
   assert.deepEqual([push(same), pull(same)], [[], []]);
   const removedThere = { local: local(path, "a"), bases: base, remote: new Map<string, never>() };
   assert.deepEqual([push(removedThere), pull(removedThere)], [["conflict"], ["remove"]]);
+  const removedAndChanged = { ...removedThere, local: local(path, "b") };
+  assert.deepEqual([push(removedAndChanged), pull(removedAndChanged)], [["conflict"], ["conflict"]]);
 });

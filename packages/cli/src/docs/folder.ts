@@ -142,7 +142,7 @@ export function planPush(sides: Sides, { remove }: { remove: boolean }): Step[] 
       return [{ act: "remove", path, expectedVersion: remote.version }];
     }
     if (remote === undefined) {
-      if (base !== undefined && base.sha256 === local.sha256) return [conflict(path, "was removed in the store")];
+      if (base !== undefined) return [conflict(path, "was removed in the store")];
       return [{ act: "write", path, expectedVersion: 0 }];
     }
     if (base?.version === remote.version) return [{ act: "write", path, expectedVersion: remote.version }];
