@@ -54,6 +54,8 @@ test("suggests the closest command when a command is unknown", () => {
 test("suggests the closest option when an option is unknown", () => {
   assert.throws(() => parse("status --jsno"), { exitCode: 2, message: /Did you mean --json\?/ });
   assert.throws(() => parse("status --role owner"), { exitCode: 2, message: /unknown option '--role'/ });
+  assert.throws(() => parse("config check --foo"), { message: /^parley config check: unknown option '--foo'/ });
+  assert.throws(() => parse("--verison"), { exitCode: 2, message: /Did you mean --version\?/ });
   for (const line of ["send -5 x", "send -5", "rewind -1"]) {
     assert.throws(() => parse(line), { exitCode: 2, message: /unknown option '-\d'/ }, line);
   }

@@ -50,7 +50,7 @@ export function parseCommandLine(args: readonly string[], commands: readonly Com
     program.parse(ordered.length === 0 ? ["--help"] : ordered, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode !== 0) throw usageError(error, ordered[0], commands);
+    if (error.exitCode !== 0) throw usageError(error, ordered, commands);
   }
   return parsed ?? { text };
 }
@@ -165,18 +165,23 @@ function commandFirst(args: readonly string[], commands: readonly CommandSpec[])
   return [...front.map((at) => args[at] ?? ""), ...args.filter((_, at) => !front.includes(at))];
 }
 
-function usageError(error: CommanderError, first: string | undefined, commands: readonly CommandSpec[]): UsageError {
+function usageError(error: CommanderError, args: readonly string[], commands: readonly CommandSpec[]): UsageError {
+  const [first] = args;
+  const message = error.message.replace(/^error: /, "").replaceAll(/\s+/g, " ");
   const known = [...new Set(commands.map(({ name }) => name.split(" ")[0] ?? name))];
   const below = first === undefined ? [] : subcommands(first, commands);
-  if (first === undefined || first.startsWith("-"))
-    return new UsageError("Name a command.", "parley --help lists them.");
+  if (first === undefined || first.startsWith("-")) {
+    const problem = message.includes("Did you mean") ? `parley: ${message}` : "Name a command.";
+    return new UsageError(problem, "parley --help lists the commands.");
+  }
   if (error.code === "commander.help")
     return new UsageError(`parley ${first} needs a subcommand: ${below.join(", ")}.`);
   const unknown = /unknown command '(.*?)'/.exec(error.message)?.[1];
   if (unknown !== undefined)
     return unknown === first ? unknownCommand([first], known) : unknownCommand([first, unknown], below);
-  const message = error.message.replace(/^error: /, "").replaceAll(/\s+/g, " ");
-  return new UsageError(`parley ${first}: ${message}${choiceHint(message)}`, helpLine(first));
+  const nested = args.slice(0, 2).join(" ");
+  const name = commands.some((each) => each.name === nested) ? nested : first;
+  return new UsageError(`parley ${name}: ${message}${choiceHint(message)}`, helpLine(name));
 }
 
 /** Suggests the closest choice when commander's message names a wrong value and the choices. */
