@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +27,7 @@ import { fixesFor } from "../src/doctor/finding.ts";
 import { diskFinding, nodeFinding, wildcardFinding } from "../src/doctor/machine.ts";
 import { modelServer, modelServerFinding } from "../src/doctor/model.ts";
 import { scheduleFindings } from "../src/doctor/schedules.ts";
-import { secretFileFinding, unreadFinding } from "../src/doctor/secrets.ts";
+import { secretFileFinding, secrets, secretsFile, unreadFinding } from "../src/doctor/secrets.ts";
 import { findingsText, runChecks } from "../src/doctor/doctor.ts";
 import {
   natsFinding,
@@ -272,9 +273,38 @@ test("warns of allow rules that cover several tools, with what they do not cover
 
 test("names a stored secret that no service reads", () => {
   const found = unreadFinding("TELEGRAM_TOKEN", "/h/secrets.env");
-  assert.equal(found.message, "TELEGRAM_TOKEN in /h/secrets.env is read by no service");
+  assert.equal(found.message, "TELEGRAM_TOKEN in /h/secrets.env is not passed to any service");
   assert.match(found.fix ?? "", /PARLEY_CHANNEL_… for channels/);
 });
+
+test("accepts secrets of the running gateway, also with a padded value, and proposes a restart for others", async () => {
+  const home = mkdtempSync(join(tmpdir(), "parley-secrets-"));
+  const gateway = spawn("sleep", ["300"], { env: { ...process.env, PARLEY_CHANNEL_ONE: "c2VjcmV0cw==" } });
+  try {
+    await once(gateway, "spawn");
+    const settingsFile = join(home, "parley.toml");
+    writeFileSync(settingsFile, webhookOf("one"));
+    const state = { replicas: [{ httpPort: 1, process: { pid: gateway.pid } }], startedAt: new Date(0).toISOString() };
+    const context = { settingsFile, io: { env: {} }, home: { path: home, state }, explicitUrl: false };
+    const found = () => secrets(context as unknown as DoctorContext);
+    assert.deepEqual(
+      (await found()).map(({ severity }) => severity),
+      ["ok"],
+    );
+    writeFileSync(settingsFile, webhookOf("one") + webhookOf("two"));
+    const [missing] = await found();
+    assert.match(missing?.message ?? "", /^PARLEY_CHANNEL_TWO is not set/);
+    assert.match(missing?.fix ?? "", /^add PARLEY_CHANNEL_TWO=… to .*, then restart Parley$/);
+    writeFileSync(join(home, "secrets.env"), "", { mode: 0o600 });
+    const changed = secretsFile(context.home as unknown as DoctorContext["home"]).map(({ fix }) => fix);
+    assert.deepEqual(changed, [null, "restart Parley"]);
+  } finally {
+    gateway.kill();
+    rmSync(home, { recursive: true });
+  }
+});
+
+const webhookOf = (name: string) => `[webhooks.${name}]\nsecret_env = "PARLEY_CHANNEL_${name.toUpperCase()}"\n`;
 
 test("asks the server of the configured model, and reports a key that it refuses", () => {
   const server = (settings: string, env: Record<string, string>) => modelServer(parseSettings(settings, "t"), env);

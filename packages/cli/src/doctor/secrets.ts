@@ -6,7 +6,7 @@ import { isReadByService, readSecrets, secretsPath, withSecrets } from "@parley/
 
 import { missingSecrets } from "../cluster/settings.ts";
 import type { HomeView } from "../cluster/target.ts";
-import { type DoctorContext, error, type Finding, ok, quoted, startFix, warning } from "./finding.ts";
+import { type DoctorContext, error, type Finding, fixesFor, ok, quoted, startFix, warning } from "./finding.ts";
 
 /** Checks that only its owner can read a file that contains a secret. */
 export function secretFileFinding(id: string, path: string, mode: number): Finding {
@@ -34,18 +34,18 @@ export function secretsFile({ path: home, state }: HomeView): Finding[] {
           warning(
             "secrets-file",
             `${path} was changed after the start; the services have the earlier secrets`,
-            `Ctrl-C in the terminal of Parley, then: ${startFix}`,
+            fixesFor(false).restart,
           ),
         ]
       : []),
   ];
 }
 
-/** A stored name that no service receives, mostly because its prefix is missing. */
+/** A stored name that no service receives, usually because it lacks the required prefix. */
 export function unreadFinding(name: string, path: string): Finding {
   return warning(
     "secrets-file",
-    `${name} in ${path} is read by no service`,
+    `${name} in ${path} is not passed to any service`,
     `rename it: PARLEY_CHANNEL_… for channels and webhooks, PARLEY_TOOL_… for commands, PARLEY_MCP_… for MCP servers, PARLEY_AGENT_… for models`,
   );
 }
@@ -61,11 +61,12 @@ export async function secrets({ settingsFile, io, home, explicitUrl }: DoctorCon
       ...started,
     });
     if (missing.length === 0) return [ok("secrets", "every secret that parley.toml names is set")];
+    const next = home.state === null ? `   and then: ${startFix}` : `, then ${fixesFor(false).restart}`;
     return missing.map(({ name, wantedBy }) =>
       error(
         "secrets",
         `${name} is not set; ${wantedBy} needs it`,
-        `add ${name}=… to ${quoted(secretsPath(home.path))}   and then: ${startFix}`,
+        `add ${name}=… to ${quoted(secretsPath(home.path))}${next}`,
       ),
     );
   } catch (failure) {
@@ -80,7 +81,7 @@ function gatewayEnvironment(pid: number | undefined): Record<string, string> {
   try {
     const names = readFileSync(`/proc/${pid}/environ`, "utf8")
       .split("\0")
-      .filter((pair) => !pair.endsWith("="))
+      .filter((pair) => pair.indexOf("=") !== pair.length - 1)
       .map((pair) => pair.slice(0, Math.max(0, pair.indexOf("="))));
     return Object.fromEntries(names.map((name) => [name, "set"]));
   } catch {
