@@ -19,6 +19,7 @@ import { diskUsage } from "../src/workspace/disk-usage.ts";
 import { applyPatchTool } from "../src/tools/apply-patch.ts";
 import { editTool } from "../src/tools/edit.ts";
 import { writeTool } from "../src/tools/write.ts";
+import { makeDeep, skipDeep } from "./support/deep-folders.ts";
 import { bwrap, sleeper } from "./support/commands.ts";
 import { pollUntil } from "@parley/testing/until";
 import { makeWorkspaceFixture } from "./support/workspace-fixture.ts";
@@ -42,6 +43,22 @@ test("counts what du counts: hard links once, no holes, no followed links", asyn
   const counted = await diskUsage(inside);
   const said = Number((await run("du", ["-s", "--block-size=1", inside])).stdout.split("\t")[0]);
   assert.ok(Math.abs(counted - said) < 64 * 1024, `${counted} counted, du reports ${said}`);
+});
+
+test("counts files with names that are not UTF-8 and below long paths", { skip: skipDeep }, async () => {
+  await using ground = await makeWorkspaceFixture();
+  const { inside } = ground;
+  const odd = Buffer.concat([Buffer.from(`${inside}/odd`), Buffer.from([0xff])]);
+  await mkdir(odd);
+  await writeFile(Buffer.concat([odd, Buffer.from("/file")]), randomBytes(mebibyte));
+  try {
+    await makeDeep(inside, 40, randomBytes(mebibyte));
+    const counted = await diskUsage(inside);
+    const said = Number((await run("du", ["-s", "--block-size=1", inside])).stdout.split("\t")[0]);
+    assert.ok(Math.abs(counted - said) < 64 * 1024, `${counted} counted, du reports ${said}`);
+  } finally {
+    await run("rm", ["-rf", inside]);
+  }
 });
 
 test("counts empty files", async () => {

@@ -1,8 +1,7 @@
 // Taint records of files, across replicas, process instances, commands and rewinds.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { constants, existsSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, open, readdir, rename, rm, stat, unlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
@@ -14,6 +13,7 @@ import { withTaint } from "../src/calls/taint-guard.ts";
 import { failure, success, type ToolOutput } from "../src/tool/tool.ts";
 import { TaintedFiles } from "../src/workspace/tainted-files.ts";
 import { openWorkspace, type Workspace } from "../src/workspace/workspace.ts";
+import { makeDeep, skipDeep } from "./support/deep-folders.ts";
 
 let base: string;
 let root: string;
@@ -157,33 +157,18 @@ const exec = (run: () => Promise<void>) =>
 const running = () => readdir(join(state, "taint"), { recursive: true }).then((all) => all.filter(isCommand));
 const isCommand = (name: string) => /commands\/.+/.test(name);
 
-/** Makes directories in each other and a file in the innermost one; the path may be longer than the system accepts. */
-async function makeDeep(folder: string, depth: number): Promise<void> {
-  let handle = await open(folder, constants.O_DIRECTORY);
-  for (let level = 0; level < depth; level += 1) {
-    const inner = `/proc/self/fd/${handle.fd}/${"d".repeat(250)}`;
-    await mkdir(inner);
-    const next = await open(inner, constants.O_DIRECTORY);
-    await handle.close();
-    handle = next;
-  }
-  await writeFile(`/proc/self/fd/${handle.fd}/deep.txt`, "x");
-  await handle.close();
-}
-const skip = existsSync("/proc/self/fd") ? false : "it needs /proc/self/fd";
-
 test(
   "keeps the output of a command, and its record open, when it leaves a path that is too long to read",
-  { skip },
+  { skip: skipDeep },
   async () => {
     const deep = join(root, "deep");
     try {
       const output = await exec(async () => {
         await mkdir(deep);
-        await makeDeep(deep, 300);
+        await makeDeep(deep, 140, "x");
       });
       assert.equal(output.content, "shown");
-      for (let n = 0; n < 3; n += 1) assert.equal((await exec(async () => undefined)).untrusted, true);
+      for (let n = 0; n < 2; n += 1) assert.equal((await exec(async () => undefined)).untrusted, true);
       assert.equal((await running()).length, 1);
       files = new TaintedFiles(state, workspace.root, "one");
       await files.recover();
@@ -193,6 +178,32 @@ test(
     }
     await exec(async () => undefined);
     assert.deepEqual(await running(), []);
+  },
+);
+
+test(
+  "records files with names that are not UTF-8 or with long paths when a command made them",
+  { skip: skipDeep },
+  async () => {
+    const deep = join(root, "deep");
+    const odd = Buffer.concat([Buffer.from(`${root}/odd`), Buffer.from([0xff])]);
+    try {
+      await exec(() => writeFile(odd, "x"));
+      assert.deepEqual(await running(), []);
+      assert.equal(await files.any(), true);
+      assert.equal((await call("ls", ["reads_files"], ["."])).untrusted, true);
+      await unlink(odd);
+      assert.equal(await files.any(), false);
+      await exec(async () => {
+        await mkdir(deep);
+        await makeDeep(deep, 40, "x");
+      });
+      assert.deepEqual(await running(), []);
+      assert.equal(await files.any(), true);
+    } finally {
+      await promisify(execFile)("rm", ["-rf", deep]);
+    }
+    assert.equal(await files.any(), false);
   },
 );
 

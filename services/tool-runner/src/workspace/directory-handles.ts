@@ -9,7 +9,8 @@ import { errnoOf, WorkspaceError } from "./errors.ts";
 import { displayPath } from "./paths.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
-const byDescriptor = existsSync("/proc/self/fd");
+/** Whether an open directory can be part of a path. */
+export const byDescriptor = existsSync("/proc/self/fd");
 
 /** An open directory of the workspace. */
 export interface Directory extends AsyncDisposable {

@@ -1,11 +1,11 @@
 // Walks a tree. Symbolic links are listed, not followed.
 import type { Stats } from "node:fs";
 import { lstat, opendir } from "node:fs/promises";
-import { join } from "node:path";
+import { joinBytes, openAt } from "./byte-paths.ts";
 
 interface FoundEntry {
-  /** From the folder, with `/`. */
-  path: string;
+  /** From the folder, with `/`; its bytes, because a name need not be valid UTF-8. */
+  path: Buffer;
   stats: Stats;
 }
 
@@ -21,17 +21,18 @@ export async function* entriesBelow(
   onError: (error: unknown, changedMs: number) => undefined,
   device?: number,
 ): AsyncGenerator<FoundEntry> {
-  const waiting = [{ path: "", changedMs: Number.POSITIVE_INFINITY }];
+  const root = Buffer.from(folder);
+  const waiting: { path?: Buffer; changedMs: number }[] = [{ changedMs: Number.POSITIVE_INFINITY }];
   for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
     const { path: above, changedMs } = directory;
     const skip = (error: unknown): undefined => onError(error, changedMs);
-    const entryAt = async (name: string) => {
-      const path = above === "" ? name : `${above}/${name}`;
-      return { path, stats: await lstat(join(folder, path)).catch(skip) };
-    };
-    const listing = await opendir(join(folder, above), { bufferSize: atOnce }).catch(skip);
-    if (listing === undefined) continue;
-    for await (const names of batches(listing, skip)) {
+    await using opened = await openAt(above === undefined ? root : joinBytes(root, above)).catch(skip);
+    if (opened === undefined) continue;
+    const entryAt = async (name: Buffer) => ({
+      path: above === undefined ? name : joinBytes(above, name),
+      stats: await lstat(joinBytes(opened.path, name)).catch(skip),
+    });
+    for await (const names of namesIn(opened.path, skip)) {
       for (const { path, stats } of await Promise.all(names.map(entryAt))) {
         if (stats === undefined || (device !== undefined && stats.dev !== device)) continue;
         if (stats.isDirectory()) waiting.push({ path, changedMs: stats.ctimeMs });
@@ -41,14 +42,13 @@ export async function* entriesBelow(
   }
 }
 
-async function* batches(
-  listing: AsyncIterable<{ name: string }>,
-  onError: (error: unknown) => undefined,
-): AsyncGenerator<string[]> {
-  let names: string[] = [];
+async function* namesIn(folder: Buffer, onError: (error: unknown) => undefined): AsyncGenerator<Buffer[]> {
+  let names: Buffer[] = [];
   try {
-    for await (const { name } of listing) {
-      if (names.push(name) < atOnce) continue;
+    // The type of the option lacks this value, with which the names are buffers.
+    const encoding = "buffer" as BufferEncoding;
+    for await (const { name } of await opendir(folder, { encoding, bufferSize: atOnce })) {
+      if (names.push(Buffer.from(name)) < atOnce) continue;
       yield names;
       names = [];
     }

@@ -5,6 +5,7 @@ import type { Stats } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { errnoOf } from "./errors.ts";
+import { joinBytes, withinReach } from "./byte-paths.ts";
 import { entriesBelow } from "./entries-below.ts";
 
 /** Suffix of an ended record: a rewind may restore the tainted content. */
@@ -38,7 +39,7 @@ export class TaintedFiles {
   readonly #commands: string;
   readonly #runner: string;
   /** Paths by record name; the content of a record never changes. */
-  readonly #paths = new Map<string, string>();
+  readonly #paths = new Map<string, Buffer>();
   /** The oldest of the ended commands whose changes could not all be recorded: it covers the later ones. */
   readonly #unrecorded: OpenCommand[] = [];
 
@@ -67,7 +68,7 @@ export class TaintedFiles {
 
   /** Whether a tainted file is directly in this directory. */
   async inDirectory(path: string): Promise<boolean> {
-    return (await this.#all()).some((each) => dirname(each) === path);
+    return (await this.#all()).some((each) => dirname(each.toString()) === path);
   }
 
   /** Whether a tainted file exists or a tainted command runs. Ends records of files that no longer exist. */
@@ -76,14 +77,14 @@ export class TaintedFiles {
     let found = false;
     for (const path of await this.#all()) {
       // A file that cannot be examined may exist.
-      if (await lstat(join(this.#root, path)).then(() => false, isMissing)) await this.clear(path);
+      if (await this.#statsOf(path).then(() => false, isMissing)) await this.clear(path);
       else found = true;
     }
     return found;
   }
 
   /** Records a file as tainted; false when it already was. */
-  async mark(path: string): Promise<boolean> {
+  async mark(path: string | Buffer): Promise<boolean> {
     if (await this.#isRecorded(path)) return false;
     await mkdir(this.#records, { recursive: true, mode: 0o700 });
     const temporary = join(this.#records, `${randomUUID()}${unfinished}`);
@@ -93,7 +94,7 @@ export class TaintedFiles {
   }
 
   /** Ends a record: an untainted call has written the whole file, or the file is gone. */
-  async clear(path: string): Promise<void> {
+  async clear(path: string | Buffer): Promise<void> {
     const record = join(this.#records, nameOf(path));
     await rename(record, `${record}${ended}`).catch(ignoreMissing);
   }
@@ -109,7 +110,7 @@ export class TaintedFiles {
     const since = Date.now() - clockSlackMs;
     const inodes = new Set<number>();
     for (const path of await this.#all()) {
-      const stats = await lstat(join(this.#root, path)).catch(() => null);
+      const stats = await this.#statsOf(path).catch(() => null);
       if (stats !== null) inodes.add(stats.ino);
     }
     const name = `${this.#runner}-${randomUUID()}`;
@@ -137,7 +138,7 @@ export class TaintedFiles {
       // A directory that has long been unreadable was unreadable to the command, too.
       if (!isMissing(error) && (errnoOf(error) !== "EACCES" || changedMs >= since)) complete = false;
     };
-    const changed: string[] = [];
+    const changed: Buffer[] = [];
     for await (const { path, stats } of entriesBelow(this.#root, onError)) {
       if (!stats.isDirectory() && (stats.ctimeMs >= since || inodes.has(stats.ino))) changed.push(path);
     }
@@ -162,8 +163,12 @@ export class TaintedFiles {
     return (await Promise.all(found)).flat();
   }
 
-  async #isRecorded(path: string): Promise<boolean> {
-    return (await statsAt(join(this.#records, nameOf(path)))) !== null;
+  async #isRecorded(path: string | Buffer): Promise<boolean> {
+    return (await lstat(join(this.#records, nameOf(path))).catch(ignoreMissing)) !== undefined;
+  }
+
+  #statsOf(path: Buffer): Promise<Stats> {
+    return withinReach(joinBytes(Buffer.from(this.#root), path), (short) => lstat(short));
   }
 
   async #names(): Promise<Set<string>> {
@@ -171,24 +176,20 @@ export class TaintedFiles {
     return new Set(names.filter((name) => !name.endsWith(ended) && !name.endsWith(unfinished)));
   }
 
-  async #all(): Promise<string[]> {
+  async #all(): Promise<Buffer[]> {
     const names = await this.#names();
     for (const known of this.#paths.keys()) if (!names.has(known)) this.#paths.delete(known);
     for (const name of names) {
       if (this.#paths.has(name)) continue;
-      const path = await readFile(join(this.#records, name), "utf8").catch(ignoreMissing);
+      const path = await readFile(join(this.#records, name)).catch(ignoreMissing);
       if (path !== undefined) this.#paths.set(name, path);
     }
     return [...this.#paths.values()];
   }
 }
 
-function nameOf(text: string): string {
+function nameOf(text: string | Buffer): string {
   return createHash("sha256").update(text).digest("hex");
-}
-
-async function statsAt(path: string): Promise<Stats | null> {
-  return (await lstat(path).catch(ignoreMissing)) ?? null;
 }
 
 function none(error: unknown): string[] {
