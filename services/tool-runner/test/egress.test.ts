@@ -1,13 +1,14 @@
 // The hosts that commands may reach: the meaning of the list, where the proxy connects, and where it refuses.
 import assert from "node:assert/strict";
 import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
-import { connect, type Server } from "node:net";
+import { connect, createServer as createTcpServer, type Server } from "node:net";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { freePort } from "@parley/local";
 import { Cleanup, temporaryFolder } from "@parley/testing";
+import { pollUntil } from "@parley/testing/until";
 import fc from "fast-check";
 import {
   destinationRule,
@@ -233,6 +234,19 @@ test("returns 502 with the reason for an unknown or unreachable host", async () 
   assert.match(answer.body, /cannot be reached: .*ECONNREFUSED/);
 });
 
+test("returns 502 when the status of a response cannot be passed on", async () => {
+  await using cleanup = new Cleanup();
+  const site = createTcpServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => socket.end("HTTP/1.1 099 odd\r\ncontent-length: 2\r\n\r\nhi"));
+  });
+  const port = await listening(site, cleanup);
+  await using out = await openOut(() => list([], [`site.test:${port}`]));
+  const answer = await out.get(`http://site.test:${port}/`);
+  assert.equal(answer.status, 502);
+  assert.match(answer.body, /sent an invalid response: .*99/);
+});
+
 test("returns 400 for requests that are not for a proxy", async () => {
   await using out = await openOut((port) => list([], [`site.test:${port}`]));
   for (const url of ["/", "ftp://site.test/", `http://me:you@site.test:${out.port}/`]) {
@@ -251,4 +265,22 @@ test("closes open tunnels and removes the socket on close", async () => {
   await out.proxy.close();
   await closed;
   assert.equal(existsSync(out.path), false);
+});
+
+test("closes a connection that opens after close when its name was still being resolved", async () => {
+  const asked = Promise.withResolvers<void>();
+  const resolved = Promise.withResolvers<void>();
+  const slow: Resolver = async (name) => {
+    asked.resolve();
+    await resolved.promise;
+    return loopback(name);
+  };
+  await using out = await openOut((port) => list([], [`site.test:${port}`]), slow);
+  const cutOff = assert.rejects(out.get(`http://site.test:${out.port}/`));
+  await asked.promise;
+  await out.proxy.close();
+  await cutOff;
+  resolved.resolve();
+  await pollUntil(() => out.events.length === 1, "the end of the connection");
+  assert.deepEqual(out.asked, []);
 });

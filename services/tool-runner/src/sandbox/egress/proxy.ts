@@ -4,6 +4,7 @@ import { chmod, unlink } from "node:fs/promises";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { errorMessage } from "@parley/contracts";
 import { http } from "@parley/kit";
 import type { Resolver } from "../../network/target.ts";
 import { findRoute, parseDestination, type Destination, type EgressSettings } from "./hosts.ts";
@@ -177,6 +178,11 @@ async function forward(request: IncomingMessage, response: ServerResponse, conte
     response.writeHead(status, textHeaders).end(`${reason}\n`),
   );
   if (outer === undefined || url === undefined) return;
+  // The client may have disconnected, or the command ended, during name resolution.
+  if (request.socket.destroyed) {
+    outer.destroy();
+    return;
+  }
   outer.setTimeout(idleTimeoutMs, () => outer.destroy());
   const forwarded = http.request({
     createConnection: () => outer,
@@ -185,16 +191,23 @@ async function forward(request: IncomingMessage, response: ServerResponse, conte
     // Overrides the command's own Host header: only the checked host is requested.
     headers: { ...passedOn(request.headers), host: url.host, connection: "close" },
   });
+  const fail = (reason: string) => {
+    outer.destroy();
+    if (response.headersSent) response.destroy();
+    else response.writeHead(502, textHeaders).end(`${url.host} ${reason}\n`);
+  };
   forwarded.once("response", (answer) => {
-    response.writeHead(answer.statusCode ?? 502, { ...passedOn(answer.headers), connection: "close" });
+    try {
+      response.writeHead(answer.statusCode ?? 502, { ...passedOn(answer.headers), connection: "close" });
+    } catch (error) {
+      // Node.js reads some responses that it refuses to write, for example with a status below 100.
+      fail(`sent an invalid response: ${errorMessage(error)}`);
+      return;
+    }
     answer.pipe(response);
     answer.once("error", () => response.destroy());
   });
-  forwarded.once("error", (error) => {
-    outer.destroy();
-    if (response.headersSent) response.destroy();
-    else response.writeHead(502, textHeaders).end(`${url.host} cannot be reached: ${error.message}\n`);
-  });
+  forwarded.once("error", (error) => fail(`cannot be reached: ${error.message}`));
   response.once("close", () => outer.destroy());
   request.pipe(forwarded);
 }
