@@ -9,7 +9,7 @@ import { pollUntil } from "@parley/testing/until";
 import type { IsolationLevel } from "@parley/contracts";
 import fc from "fast-check";
 import { propertyRuns } from "@parley/testing/property-runs";
-import { openExecutor } from "../src/sandbox/executor.ts";
+import { openExecutor, type Executor } from "../src/sandbox/executor.ts";
 import {
   chooseIsolation,
   describeIsolation,
@@ -33,8 +33,12 @@ const limits: ExecLimits = {
   maxProcesses: 100,
   maxMemoryBytes: 256 * 1024 * 1024,
 };
+const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 60 };
+
 interface Exec extends AsyncDisposable {
   ground: WorkspaceFixture;
+  executor: Executor;
+  processes: Processes;
   limitedBy: string;
   run(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutput>;
 }
@@ -55,10 +59,11 @@ async function makeExec(
     limits: limited,
   });
   const processes = new Processes("here", { maxPerSession: 3, maxInAll: 10 });
-  const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 60 };
   const tool = execTool({ executor, limits: limited, processes, times });
   return {
     ground,
+    executor,
+    processes,
     limitedBy: executor.limitedBy,
     run: (args, signal) => ground.call(tool, args, signal),
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
@@ -125,6 +130,33 @@ for (const setting of ["bubblewrap", "none"] as const) {
       });
       assert.equal(isError, false);
       assert.match(content, /^over\n/);
+      assert.deepEqual(running(sleep), []);
+    });
+
+    test("starts nothing when the call was cancelled before", async () => {
+      const command = "echo ran > ran";
+      const { content, isError } = await exec.run({ command, background: true }, AbortSignal.abort());
+      assert.equal(isError, true);
+      assert.match(content, /was not started/);
+      assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
+    });
+
+    test("stops a background command when the call is cancelled while it starts", async () => {
+      const sleep = sleeper();
+      const control = new AbortController();
+      const executor: Executor = {
+        ...exec.executor,
+        start: async (command) => {
+          const started = await exec.executor.start(command);
+          control.abort(new Error("cancelled"));
+          return started;
+        },
+      };
+      const tool = execTool({ executor, limits, processes: exec.processes, times });
+      const { content, isError } = await exec.ground.call(tool, { command: sleep, background: true }, control.signal);
+      assert.equal(isError, true);
+      assert.doesNotMatch(content, /in the background/);
+      assert.deepEqual(exec.processes.ofSession("session"), []);
       assert.deepEqual(running(sleep), []);
     });
 

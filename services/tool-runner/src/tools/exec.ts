@@ -157,6 +157,8 @@ export function execTool(options: ExecOptions): Tool {
       if (refused !== undefined) return failure(`${refused} The command was not started.`);
       await using place = await context.workspace.resolve(args.workdir ?? ".");
       await context.checkpoint.trackCommand(args.command, place.relative);
+      // A cancelled capture fails silently.
+      if (context.signal.aborted) return failure("The command was not started: the call was cancelled.");
       const output = new TextRingBuffer(keptCharacters);
       const startedAt = new Date();
       const started = await executor.start({
@@ -187,7 +189,8 @@ export function execTool(options: ExecOptions): Tool {
         await process.known;
         return withIsolation(success(describeStart(process, isolationTag(isolation))));
       };
-      if (background) return toBackground();
+      // A call that was cancelled meanwhile stops the command below: `/stop all` only finds commands in the background.
+      if (background && !context.signal.aborted) return toBackground();
       const timeoutSeconds = Math.min(args.timeout_seconds ?? times.timeoutSeconds, longestWait);
       const waitSeconds = args.wait_seconds ?? (context.hasLaterCalls === true ? 0 : times.backgroundAfterSeconds);
       const hide = showWhileRunning(output, context.progress);
