@@ -28,14 +28,19 @@ export function bounded(
 ): TransformStream<Uint8Array, Uint8Array> {
   let bytes = 0;
   let lineIsEmpty = true;
+  let followsCr = false;
   return new TransformStream({
     transform(chunk, controller) {
       if (!stream) bytes += chunk.length;
       else {
         for (const byte of chunk) {
           bytes += 1;
+          // The LF of a CRLF ends no line of its own; the two bytes may arrive in different chunks.
+          const completesCrlf = followsCr && byte === 10;
+          followsCr = byte === 13;
+          if (completesCrlf) continue;
           if (byte === 10 || byte === 13) {
-            if (lineIsEmpty && byte === 10) bytes = 0;
+            if (lineIsEmpty) bytes = 0;
             lineIsEmpty = true;
           } else lineIsEmpty = false;
           if (bytes > maxBytes) break;

@@ -28,7 +28,7 @@ async function passes(chunks: readonly string[], maxBytes: number, stream: boole
 
 describe("the size limit", () => {
   test("applies to a whole response, or to each message of a stream, for any chunking", async () => {
-    const messages = ["data: 12345\n\n", "data: 12345\r\n\r\n", "data: 1\ndata: 2\n\n"];
+    const messages = ["data: 12345\n\n", "data: 12345\r\n\r\n", "data: 1\ndata: 2\n\n", "data: 1\r\r"];
     await fc.assert(
       fc.asyncProperty(fc.array(fc.constantFrom(...messages), { maxLength: 20 }), fc.nat(7), async (all, size) => {
         const text = all.join("");
@@ -38,6 +38,22 @@ describe("the size limit", () => {
       }),
     );
     assert.equal(await passes(["data: 123456", "7890", "12345\n\n"], 20, true), false);
+  });
+
+  test("counts all lines of a message when they end with CR, LF or CRLF", async () => {
+    for (const end of ["\r\n", "\r", "\n"]) {
+      const lines = Array.from({ length: 4 }, () => `data: 1${end}`);
+      assert.equal(await passes([...lines, end], 20, true), false, JSON.stringify(end));
+      assert.equal(
+        await passes(
+          lines.flatMap((line) => [line.slice(0, -1), line.slice(-1), end]),
+          20,
+          true,
+        ),
+        true,
+        JSON.stringify(end),
+      );
+    }
   });
 });
 
