@@ -2,8 +2,12 @@
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import { after, before, test } from "node:test";
+import { totalmem } from "node:os";
 import { store, toolProcesses } from "@parley/contracts";
 import { Cleanup, pollUntil } from "@parley/testing";
+import { createProcessApi } from "../src/processes/api.ts";
+import { Processes } from "../src/processes/processes.ts";
+import { defaultExecLimits } from "../src/sandbox/limits.ts";
 import { openRunnerFixture, type RunnerFixture } from "./support/runner-fixture.ts";
 
 const cleanup = new Cleanup();
@@ -56,6 +60,48 @@ test("routes a call to the runner of the process from any replica", async () => 
   const theirs = await fixture.call(other);
   assert.equal(theirs.state, "failed");
   assert.match(theirs.result.content, /No process/, "another session's process is not visible");
+});
+
+test("keeps output for the next poll when a poll from another replica is cancelled", async () => {
+  await using local = new Cleanup();
+  const runner = await fixture.runner("owns");
+  local.add(() => runner.close());
+  const [exec, poll] = await fixture.plan([
+    { tool: "exec", class: "once", input: { command: "while read line; do echo got $line; done", background: true } },
+    { tool: "process", class: "once" },
+  ]);
+  assert.ok(exec !== undefined && poll?.grant !== undefined);
+  const id = idIn((await fixture.call(exec)).result.content);
+  const processes = new Processes("asks", { maxPerSession: 1, maxInAll: 1 });
+  const api = createProcessApi(
+    await fixture.stack.bus("tool-runner"),
+    "asks",
+    { processes, limits: defaultExecLimits(totalmem()), isolation: "none" },
+    { markReported: () => assert.fail("nothing has ended") },
+    () => [],
+  );
+  const { sessionId, grant } = poll;
+  const ask = async (
+    action: "poll" | "log" | "input",
+    { waitMs = 0, input = "", signal = new AbortController().signal } = {},
+  ) => {
+    const question = { sessionId, id, action, waitMs, offset: null, limit: 1_000, input, end: false } as const;
+    const { content, isError } = await api.control({ ...question, signal: "SIGTERM" }, { signal, grant });
+    assert.equal(isError, false, content);
+    return content;
+  };
+  const control = new AbortController();
+  const cancelled = assert.rejects(ask("poll", { waitMs: 60_000, signal: control.signal }));
+  // The owner handles requests in order: it waits for output when it answers this one.
+  assert.match(await ask("log"), /no output/);
+  control.abort(new Error("cancelled"));
+  await cancelled;
+  await ask("input", { input: "one\n" });
+  await pollUntil(async () => (await ask("log")).startsWith("got one\n"), "the output");
+  assert.match(await ask("poll"), /^got one\n/);
+  const waiting = ask("poll", { waitMs: 60_000 });
+  await ask("input", { input: "two\n" });
+  assert.match(await waiting, /^got two\n/);
 });
 
 test("reports a process as ended when its runner is gone", async () => {

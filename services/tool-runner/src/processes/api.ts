@@ -37,8 +37,18 @@ export function createProcessApi(
 ): BackgroundProcessApi {
   const askOwner = async (owner: string, question: ProcessQuestion, signal: AbortSignal) => {
     if (owner === replica) return queryLocal(question, local, signal);
-    const timeoutMs = question.waitMs + answerMs;
-    return bus.request(toolProcess, question, { params: { replica: owner }, timeoutMs, signal });
+    const ask = (asked: ProcessQuestion, options: { signal?: AbortSignal }) => {
+      const timeoutMs = asked.waitMs + answerMs;
+      return bus.request(toolProcess, asked, { params: { replica: owner }, timeoutMs, ...options });
+    };
+    if (question.action !== "poll" || question.waitMs === 0) return ask(question, { signal });
+    // The owner does not learn that a request was cancelled, and output that a poll returned then would be lost. So `log` waits, which
+    // leaves the output for the next poll. An owner of an earlier version does not wait for `log`: its poll waits.
+    const startedAt = performance.now();
+    await ask({ ...question, action: "log", limit: 1 }, { signal });
+    const leftMs = Math.max(0, Math.round(question.waitMs - (performance.now() - startedAt)));
+    // Not cancelled: a cancelled call shows the output of its tool.
+    return ask({ ...question, waitMs: leftMs }, {});
   };
   return {
     list: async (viewer, { grant }) => {
@@ -54,7 +64,8 @@ export function createProcessApi(
       );
       return success(presentList(lines, silentIn(answers)));
     },
-    control: async (question, { signal, grant }) => {
+    control: async (asked, { signal, grant }) => {
+      const question = asked.action === "poll" ? asked : { ...asked, waitMs: 0 };
       const owner = replicaOf(question.id);
       if (owner === undefined) return failure(noSuchProcess(question.id));
       try {

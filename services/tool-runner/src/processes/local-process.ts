@@ -24,11 +24,10 @@ export interface ProcessAnswer extends ToolOutput {
 export async function queryLocal(question: ProcessQuestion, local: Local, signal: AbortSignal): Promise<ProcessAnswer> {
   const entry = local.processes.find(question, question.id);
   if (entry === undefined) return running(failure(noSuchProcess(question.id)));
-  if (question.action === "poll") {
+  if (question.action === "poll" || question.action === "log") {
     await local.processes.news(entry, question.waitMs, signal);
-    return poll(entry, question.limit, local);
+    return question.action === "poll" ? poll(entry, question.limit, local) : log(entry, question, local);
   }
-  if (question.action === "log") return log(entry, question, local);
   if (entry.end !== undefined)
     return { ...withState(entry, local, [`${entry.id} accepts no input or signals.`]), isError: true };
   return question.action === "input" ? input(entry, question) : sendSignal(entry, question.signal, local, signal);
