@@ -143,7 +143,7 @@ function planOf(
   server: McpServerSettings,
   publicUrl: string,
   env: Environment,
-  { workspace, programFolder, searchPath }: ProgramPlace,
+  { workspace, folders = [], programFolder, searchPath }: ProgramPlace,
 ): McpServerConfig {
   const value = (variable: string) => env[variable] ?? "";
   const common = {
@@ -174,7 +174,7 @@ function planOf(
       args: server.args,
       cwd: server.cwd === undefined ? programFolder : resolve(workspace, server.cwd),
       variables: {
-        PATH: outsideSearchPath(searchPath, workspace),
+        PATH: [workspace, ...folders].reduce(outsideSearchPath, searchPath),
         LANG: "C.UTF-8",
         ...safeVariables,
         ...Object.fromEntries(server.env.map((variable) => [variable, value(variable)])),

@@ -109,6 +109,14 @@ describe("the catalog size limit", () => {
 });
 
 describe("configuration", () => {
+  test("removes every folder that the agent can change from PATH when further folders are named", () => {
+    const servers = ParleySettingsSchema.shape.mcp.parse({ servers: { local: { command: "serve" } } });
+    const searchPath = "/bin:/w/bin:/named/a/bin:/named/b:/named/bin";
+    const [plan] = mcpConfig(servers, {}, { ...place, folders: ["/named/a", "/named/b"], searchPath }).plans;
+    assert.ok(plan?.reach.kind === "stdio");
+    assert.equal(plan.reach.variables["PATH"], "/bin:/named/bin");
+  });
+
   test("disables only the server whose variable is not set", () => {
     const { plans, off, secrets } = configOf(
       {
