@@ -7,10 +7,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
-import { parseSettings } from "@parley/chassis";
-import { store } from "@parley/contracts";
+import { createLogger, parseSettings } from "@parley/chassis";
+import { store, telegramChannel } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, temporaryFolder, type TelegramPeer } from "@parley/testing";
 import { Client } from "pg";
+import { createTelegram } from "../src/channels/telegram/index.ts";
+import { Previews } from "../src/delivery/previews.ts";
 import { StreamedText } from "../src/delivery/streamed-text.ts";
 import { owned, startProcess } from "./support/gateway-process.ts";
 import { TestAgent } from "./support/agent.ts";
@@ -240,6 +242,58 @@ describe("previews", { concurrency: true }, () => {
     await untilText(6, "I begin and end");
     assert.equal(sentTo(peer, 6).length, 1);
   });
+});
+
+test("leaves no preview when the turn ends before the response to its opening", async () => {
+  const bus = await stack.stack.bus("channel-gateway");
+  const address = { channel: "telegram", account: "alone", conversation: "1" };
+  const answer = writing("unheard");
+  const { sessionId } = await bus.request(store.inboxPut, {
+    message: {
+      ...address,
+      externalId: randomUUID(),
+      contact: { id: "42" },
+      role: "owner",
+      origin: "user",
+      parts: [{ type: "text", text: "unheard" }],
+      replyTo: address,
+    },
+    sessionKey: "unheard",
+  });
+  await stack.agent.began("unheard");
+  const turn = await sql.query<{ id: string }>("SELECT id FROM parley.turns WHERE session_id = $1", [sessionId]);
+  const turnId = turn.rows[0]?.id ?? "";
+  const settings = telegramChannel.settings.parse({ token_env: secretName });
+  const previews = new Previews({
+    bus,
+    log: createLogger({ service: "test", replica: "test", level: "silent" }),
+    owner: { replica: "alone", incarnation: "alone/1" },
+    adapter: createTelegram("alone", settings, { token_env: "1:A" }),
+    lease: () => undefined,
+    wake: () => undefined,
+  });
+  const preview = previews.follow(address);
+  const locking = new Client({ connectionString: stack.stack.postgres.ownerUrl });
+  await locking.connect();
+  // An opening waits for this transaction for longer than the gateway waits for its response.
+  await locking.query("BEGIN");
+  await locking.query("SELECT FROM parley.turns WHERE id = $1 FOR UPDATE", [turnId]);
+  preview.event({ type: "text.delta", turnId, step: 1, attempt: 1, text: "I begin", offset: 0 });
+  await pollUntil(async () => {
+    const waiting = await locking.query(
+      "SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))",
+    );
+    return waiting.rowCount !== 0;
+  }, "the opening to wait");
+  await preview.stop();
+  await locking.query("COMMIT");
+  await locking.end();
+  const opened = async () =>
+    (await sql.query("SELECT FROM parley.previews WHERE turn_id = $1", [turnId])).rowCount === 1;
+  await pollUntil(opened, "the preview");
+  await preview.end();
+  assert.equal(await opened(), false);
+  answer.end();
 });
 
 test("follows the latest attempt of a text and shows nothing of one with a gap", () => {

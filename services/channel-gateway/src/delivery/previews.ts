@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
-import { store, WireError, type InputOf, type ReplyAddress, type SessionEvent } from "@parley/contracts";
+import { store, WireError, type InputOf, type OutputOf, type ReplyAddress, type SessionEvent } from "@parley/contracts";
 import type { SendingAdapter, LeaseRef, SendOutcome } from "../channels/channel.ts";
 import type { RenderedText } from "../channels/text/render.ts";
 import { AnswerParts } from "../channels/text/parts.ts";
@@ -122,6 +122,7 @@ class Preview {
   async end(): Promise<void> {
     await this.stop();
     if (this.#turnId === undefined) return;
+    await this.#cancelOpening(this.#turnId);
     if (this.#messageId !== undefined && !this.#finished) await this.#settle({ state: "released" });
     this.#previews.delete(keyOf(this.#turnId, this.#address.conversation));
     this.#deps.wake();
@@ -172,16 +173,8 @@ class Preview {
   }
 
   async #send(turnId: string, text: RenderedText, lease: LeaseRef | undefined): Promise<void> {
-    const { bus, adapter } = this.#deps;
-    const ref = lease === undefined ? {} : { lease: { name: lease.name, fence: lease.fence } };
-    // A repetition after a lost response is the same operation: a second opening would be refused, and the preview never shown.
-    const opId = (this.#openId ??= randomUUID());
-    const { verdict } = await bus.request(
-      store.previewOpen,
-      { opId, ...this.#key(turnId), address: this.#address, claimMs, ...ref, ...this.#rates() },
-      { timeoutMs: answerMs },
-    );
-    this.#openId = undefined;
+    const { adapter } = this.#deps;
+    const verdict = await this.#open(turnId, lease);
     if (verdict === "never") this.#stopped = true;
     if (verdict !== "open") return;
     faultPoint("preview.after_open");
@@ -199,6 +192,26 @@ class Preview {
     faultPoint("preview.after_settle");
     // Other texts of the conversation waited for the send.
     this.#deps.wake();
+  }
+
+  async #open(turnId: string, lease: LeaseRef | undefined): Promise<OutputOf<typeof store.previewOpen>["verdict"]> {
+    const ref = lease === undefined ? {} : { lease: { name: lease.name, fence: lease.fence } };
+    // A repetition after a lost response is the same operation: a second opening would be refused, and the preview never shown.
+    const opId = (this.#openId ??= randomUUID());
+    const { verdict } = await this.#deps.bus.request(
+      store.previewOpen,
+      { opId, ...this.#key(turnId), address: this.#address, claimMs, ...ref, ...this.#rates() },
+      { timeoutMs: answerMs },
+    );
+    this.#openId = undefined;
+    return verdict;
+  }
+
+  /** A preview whose opening got no response holds back the answer until its claim ends. */
+  async #cancelOpening(turnId: string): Promise<void> {
+    // The opening is repeated, because one that is still in flight could open the preview afterwards.
+    const verdict = this.#openId === undefined ? null : await this.#open(turnId, undefined).catch(() => null);
+    if (verdict === "open") await this.#settle({ state: "failed" });
   }
 
   async #edit(turnId: string, messageId: string, text: RenderedText): Promise<void> {
