@@ -200,7 +200,8 @@ function message(seq: number, role: "assistant" | "tool" | "user", call?: string
 
 function stream(maxModelCalls: number | null) {
   const told: SdkMessage[] = [];
-  const run = new RunStream({ partial: false, maxModelCalls }, { message: (each) => told.push(each) });
+  const tell = (each: SdkMessage) => void told.push(each);
+  const run = new RunStream({ partial: false, maxModelCalls }, { message: tell, resultWithoutTurn: tell });
   return { told, run };
 }
 

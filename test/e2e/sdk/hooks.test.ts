@@ -13,7 +13,7 @@ import {
 } from "@anthropic-ai/claude-agent-sdk";
 import { apiClient, Cleanup, pollUntil, startTestCluster, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { sdkClient, toolResults, type SdkClient } from "./support/client.ts";
+import { Inputs, sdkClient, toolResults, type SdkClient } from "./support/client.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -270,6 +270,65 @@ test("gives Stop the last answer, and continues with its additional context", as
     run.results.map((result) => result.subtype === "success" && result.result),
     ["one more"],
   );
+});
+
+const outputFormat = {
+  type: "json_schema" as const,
+  schema: { type: "object", properties: { beans: { type: "integer" } }, required: ["beans"] },
+};
+
+test("calls no Stop hook and checks no schema when a command is answered", async () => {
+  const seen = recorder(["Stop", "StopFailure"]);
+  const run = await sdk.run("/status", { hooks: seen.hooks, outputFormat });
+  assert.deepEqual(seen.names(), []);
+  assert.ok(run.result.subtype === "success");
+  assert.deepEqual([run.results.length, run.result.num_turns, run.result.structured_output], [1, 0, undefined]);
+});
+
+test("requests an answer again three times for each message, also after one without a result", async () => {
+  let retries = 0;
+  const seen = recorder(["UserPromptSubmit"], (input) => {
+    if (input.hook_event_name !== "UserPromptSubmit" || !input.prompt.startsWith("Your answer does not match"))
+      return {};
+    retries += 1;
+    return retries === 1 ? { decision: "block", reason: "not now" } : {};
+  });
+  const inputs = new Inputs("say: twelve beans");
+  const run = await sdk.run(inputs, { hooks: seen.hooks, outputFormat }, (message) => {
+    if (message.type !== "result") return;
+    if (message.subtype === "error_during_execution") inputs.send("say: thirteen beans");
+    else inputs.end();
+  });
+  assert.deepEqual(
+    run.results.map(({ subtype }) => subtype),
+    ["error_during_execution", "error_max_structured_output_retries"],
+  );
+  assert.equal(retries, 1 + 3);
+});
+
+test("sends the context of SessionStart with the first turn when a refused message and a command come first", async () => {
+  const seen = recorder(["SessionStart", "UserPromptSubmit"], (input) => {
+    const { hook_event_name: hookEventName } = input;
+    if (hookEventName === "SessionStart")
+      return { hookSpecificOutput: { hookEventName, additionalContext: "It is raining." } };
+    const isRefused = hookEventName === "UserPromptSubmit" && input.prompt === "say: never";
+    return isRefused ? { decision: "block", reason: "not now" } : {};
+  });
+  const left = ["/status", "say: over"];
+  // A session has an id from its first turn on.
+  const { result: earlier } = await sdk.run("say: hello");
+  const inputs = new Inputs("say: never");
+  const run = await sdk.run(inputs, { hooks: seen.hooks, resume: earlier.session_id }, (message) => {
+    if (message.type !== "result") return;
+    const next = left.shift();
+    if (next === undefined) inputs.end();
+    else inputs.send(next);
+  });
+  assert.equal(run.results.length, 3);
+  const response = await apiClient(cluster.httpUrls, cluster.token).fetch(
+    `/api/sessions/${earlier.session_id}/messages`,
+  );
+  assert.match(await response.text(), /It is raining\./);
 });
 
 test("calls SessionStart with its source, and SessionEnd after the last result", async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type HookInput, type PermissionResult } from "@anthropic-ai/claude-agent-sdk";
 import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { z } from "zod";
 import { sdkClient, type SdkClient } from "./support/client.ts";
 
 const cleanup = new Cleanup();
@@ -130,19 +131,21 @@ test("denies immediately without a callback", async () => {
   await run.untilStderr(/denied: write/);
 });
 
+/** Allows a call as the owner, through the API. */
+async function decide(approvalId: string): Promise<void> {
+  const headers = { authorization: `Bearer ${cluster.token}`, "content-type": "application/json" };
+  const body = JSON.stringify({ decision: "allow" });
+  await fetch(`${cluster.httpUrls[0]}/api/approvals/${approvalId}`, { method: "POST", headers, body });
+}
+
+const Question = z.looseObject({ subtype: z.string().optional(), request_id: z.string().optional() });
+
 test("withdraws a question that somebody else decides", async () => {
   let aborted = false;
   const run = await sdk.run(writeOf("secret-7.txt") + then, {
     canUseTool: async (_tool, _input, { signal, requestId }) => {
       const answered = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-      const decide = {
-        method: "POST",
-        headers: { authorization: `Bearer ${cluster.token}`, "content-type": "application/json" },
-      };
-      await fetch(`${cluster.httpUrls[0]}/api/approvals/${requestId}`, {
-        ...decide,
-        body: JSON.stringify({ decision: "allow" }),
-      });
+      await decide(requestId);
       await answered;
       aborted = true;
       return { behavior: "deny", message: "too late" };
@@ -151,6 +154,29 @@ test("withdraws a question that somebody else decides", async () => {
   assert.equal(aborted, true);
   assert.equal(readFileSync(file("secret-7.txt"), "utf8"), "x");
   assert.equal(run.result.subtype, "success");
+});
+
+test("does not ask the callback when somebody decides while a hook is called", async () => {
+  const decided = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  const run = await sdk.run(
+    writeOf("secret-9.txt") + then,
+    {
+      hooks: { PreToolUse: [{ hooks: [() => decided.promise.then(() => ({}))] }] },
+      canUseTool: async (tool, updatedInput) => {
+        asked.push(tool);
+        return { behavior: "allow", updatedInput };
+      },
+    },
+    async (message) => {
+      const { subtype, request_id: id } = Question.parse(message);
+      if (subtype === "permission_request") await decide(id ?? "");
+      if (subtype === "permission_decided") decided.resolve();
+    },
+  );
+  assert.deepEqual(asked, []);
+  assert.equal(run.failure, undefined);
+  assert.equal(readFileSync(file("secret-9.txt"), "utf8"), "x");
 });
 
 // design: 003.46
@@ -261,6 +287,11 @@ test("does not send a prompt that a hook blocks, and refuses hooks it cannot cal
   });
   assert.ok(blocked.result.subtype === "error_during_execution");
   assert.deepEqual(blocked.result.errors, ["wrong topic"]);
+  const unexplained = await sdk.run("say: never", {
+    hooks: { UserPromptSubmit: [{ hooks: [async () => ({ decision: "block" })] }] },
+  });
+  assert.ok(unexplained.result.subtype === "error_during_execution");
+  assert.match(unexplained.result.errors.join(), /hook of the program refused/);
   const unknown = await sdk.run("say: never", { hooks: { CwdChanged: [{ hooks: [async () => ({})] }] } });
   assert.match(unknown.failure?.message ?? "", /CwdChanged cannot be called/);
 });

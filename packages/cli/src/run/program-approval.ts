@@ -30,13 +30,16 @@ export interface ProgramApprovalDeps {
   /** Writes a control request to the program. */
   readonly send: (request: object) => void;
   readonly note: (text: string) => void;
-  /** The program is asked about a call. */
+  /** Called when the program is asked about a call. */
   readonly asked: (tool: string) => void;
-  /** The run ends after this work. */
+  /** The run waits for this work before it ends. */
   readonly start: (work: Promise<void>) => void;
 }
 
-/** What to do with a question after the PreToolUse hooks: decide it, or ask the program. `canAsk`: it has somebody to decide. Pure. */
+/**
+ * What to do with a question after the PreToolUse hooks: decide it, or ask the program. `canAsk`: the program has a permission callback or
+ * a PermissionRequest hook for this tool. Pure.
+ */
 export function afterHooks(verdict: HookVerdict, reviewed: boolean, canAsk: boolean): Decision | "ask" {
   const { decision, reason, updatedInput, stop } = verdict;
   if (stop !== null) return { decision: "deny", message: stop, interrupt: true };
@@ -75,6 +78,8 @@ function decisionOf(verdict: HookVerdict, { tool_use_id: callId, input }: Permis
 export class ProgramApprovals {
   readonly #deps: ProgramApprovalDeps;
   readonly #questions: PermissionQuestions;
+  /** Questions whose hooks run and that nobody has decided yet, by request id. */
+  readonly #undecided = new Set<string>();
   #closed = false;
 
   constructor(deps: ProgramApprovalDeps) {
@@ -117,17 +122,20 @@ export class ProgramApprovals {
   /** Decides one question, or sends it to the program. Never rejects. */
   async #decide(question: PermissionQuestion): Promise<void> {
     const { hooks, programApproves, send, asked } = this.#deps;
-    const tool = question.tool_name;
+    const { tool_name: tool, request_id: id } = question;
+    this.#undecided.add(id);
     const verdict = await this.#verdict("PreToolUse", question);
     const canAsk = programApproves || hooks.has("PermissionRequest", tool);
     const first = afterHooks(verdict, question.reason === reviewReason, canAsk);
     const decision = first === "ask" ? await this.#byRequestHooks(question) : first;
+    const isDecidedElsewhere = !this.#undecided.delete(id);
     if (decision === null && !this.#closed) {
+      if (isDecidedElsewhere) return;
       asked(tool);
       send(this.#questions.ask(question));
       return;
     }
-    await this.#store(question.request_id, decision ?? inputEnded);
+    await this.#store(id, decision ?? inputEnded);
   }
 
   async #store(id: string, decision: Decision): Promise<void> {
@@ -161,6 +169,7 @@ export class ProgramApprovals {
   }
 
   #withdraw(requestId: string): void {
+    this.#undecided.delete(requestId);
     if (this.#questions.withdraw(requestId)) {
       this.#deps.send({ type: "control_cancel_request", request_id: requestId });
     }

@@ -15,7 +15,7 @@ export interface ProgramObserverDeps {
   readonly note: (text: string) => void;
   /** Ends the running turn. */
   readonly stop: () => void;
-  /** The run ends after this work. */
+  /** The run waits for this work before it ends. */
   readonly start: (work: Promise<void>) => void;
 }
 

@@ -1,10 +1,11 @@
-// The stream that a program reads, with the hooks that decide about its messages: before a message is sent, and before the result of a
-// turn, which can continue with another message.
+// The message stream that a program reads. Its hooks run before a message is sent, and before a turn's result is printed; a Stop hook
+// can continue the run with another message.
 
 import { type AnswerSchema, errorMessage, maxAnswerRetries, readAnswer } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
 import type { ProgramHooks } from "./hooks.ts";
+import type { RunResult } from "./stream.ts";
 import { retryText } from "./structured-output.ts";
 
 export interface ProgramStreamDeps {
@@ -20,7 +21,11 @@ export interface ProgramStreamDeps {
   readonly source: "startup" | "resume" | "fork";
 }
 
-type Result = Extract<SdkMessage, { type: "result" }>;
+interface BeforePrompt {
+  readonly refusal: string | null;
+  readonly contexts: readonly string[];
+  readonly sessionContexts: readonly string[];
+}
 
 /** A command that compacts the conversation, with what its summary must keep. */
 const compactCommand = /^\/compact(?:\s+(.*))?$/s;
@@ -47,27 +52,47 @@ export class ProgramStream {
   }
 
   message(message: SdkMessage): void {
-    const { hooks, print } = this.#deps;
     const isHookReport = message.type === "system" && message.subtype.startsWith("hook_");
-    const mayWait = this.#schema !== null || hooks.has("Stop") || hooks.has("StopFailure");
-    if (isHookReport || !mayWait) print(message);
-    else this.#tail = this.#printAfter(this.#tail, message);
+    if (isHookReport) this.#deps.print(message);
+    else this.#inOrder(message, async () => (message.type === "result" ? this.#ended(message) : message));
   }
 
-  async #printAfter(previous: Promise<void>, message: SdkMessage): Promise<void> {
+  /** Prints the result of a message that started no turn: it is no answer of the agent. */
+  resultWithoutTurn(result: RunResult): void {
+    this.#inOrder(result, async () => {
+      if (result.is_error) this.#forgetMessage();
+      return result;
+    });
+  }
+
+  /** Prints what `shown` returns, if anything, after all earlier messages; at once if no message can wait for hooks. */
+  #inOrder(message: SdkMessage, shown: () => Promise<SdkMessage | null>): void {
+    const { hooks, print } = this.#deps;
+    const mayWait = this.#schema !== null || hooks.has("Stop") || hooks.has("StopFailure");
+    if (mayWait) this.#tail = this.#printAfter(this.#tail, shown);
+    else print(message);
+  }
+
+  async #printAfter(previous: Promise<void>, shown: () => Promise<SdkMessage | null>): Promise<void> {
     await previous;
-    const shown = message.type === "result" ? await this.#ended(message) : message;
-    if (shown !== null) this.#deps.print(shown);
+    const message = await shown();
+    if (message !== null) this.#deps.print(message);
+  }
+
+  /** The current message has failed: what follows is not a continuation of it. */
+  #forgetMessage(): void {
+    this.#mismatches = 0;
+    this.#continued = false;
   }
 
   /** The result to print; null: the run continues with another message. */
-  async #ended(result: Result): Promise<Result | null> {
+  async #ended(result: RunResult): Promise<RunResult | null> {
     const checked = this.#checked(result);
     return checked === null || (await this.#continues(checked)) ? null : checked;
   }
 
   /** The result with the value of its answer; null: the answer is requested again. */
-  #checked(result: Result): Result | null {
+  #checked(result: RunResult): RunResult | null {
     const schema = this.#schema;
     if (schema === null || result.is_error) return result;
     const read = readAnswer(schema, result.result);
@@ -80,7 +105,6 @@ export class ProgramStream {
       this.#deps.again(retryText(schema, read.problem));
       return null;
     }
-    this.#mismatches = 0;
     this.#deps.fail();
     const errors = [`The answer does not match the schema: ${read.problem}`];
     return { ...result, subtype: "error_max_structured_output_retries", is_error: true, errors };
@@ -91,25 +115,31 @@ export class ProgramStream {
     return this.#tail;
   }
 
-  /** Calls the hooks on a message of the program. `refusal`: why it is not sent. */
-  async beforePrompt(prompt: string): Promise<{ refusal: string | null; contexts: readonly string[] }> {
+  /**
+   * Calls the hooks on a message of the program. `refusal`: why it is not sent. `sessionContexts`: what SessionStart hooks add to the first
+   * turn of the run.
+   */
+  async beforePrompt(prompt: string): Promise<BeforePrompt> {
     const { hooks, hookContext, source } = this.#deps;
-    const contexts: string[] = [];
+    const sessionContexts: string[] = [];
     try {
       if (!this.#hasStarted) {
         this.#hasStarted = true;
-        contexts.push(...(await hooks.call("SessionStart", { ...hookContext(), source }, source)).contexts);
+        sessionContexts.push(...(await hooks.call("SessionStart", { ...hookContext(), source }, source)).contexts);
       }
       const verdict = await hooks.call("UserPromptSubmit", { ...hookContext(), prompt, source: "sdk" });
-      const refusal = verdict.stop ?? (verdict.decision === "deny" ? verdict.reason : null);
+      const denial =
+        verdict.decision === "deny" ? (verdict.reason ?? "A hook of the program refused the message.") : null;
+      const refusal = verdict.stop ?? denial;
       const [command, keep = null] = compactCommand.exec(prompt.trim()) ?? [];
       const isRefused = refusal !== null || command === undefined;
       return {
         refusal: isRefused ? refusal : await this.beforeCompact(keep),
-        contexts: [...contexts, ...verdict.contexts],
+        contexts: verdict.contexts,
+        sessionContexts,
       };
     } catch (error) {
-      return { refusal: `A hook of the program failed: ${errorMessage(error)}`, contexts };
+      return { refusal: `A hook of the program failed: ${errorMessage(error)}`, contexts: [], sessionContexts };
     }
   }
 
@@ -123,10 +153,10 @@ export class ProgramStream {
   }
 
   /** True if a Stop hook continues the run; its reason is the next message. */
-  async #continues(result: Result): Promise<boolean> {
+  async #continues(result: RunResult): Promise<boolean> {
     const { hooks, hookContext, again, note } = this.#deps;
     if (result.is_error) {
-      this.#continued = false;
+      this.#forgetMessage();
       if (result.terminal_reason === "error") await this.#failed(result.result);
       return false;
     }

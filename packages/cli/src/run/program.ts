@@ -18,6 +18,7 @@ import { ProgramRequests } from "./program-requests.ts";
 import { ProgramServers } from "./program-servers.ts";
 import { ProgramSession } from "./program-session.ts";
 import { ProgramStream } from "./program-stream.ts";
+import type { RunListener, RunResult } from "./stream.ts";
 import type { Subagent } from "./subagents.ts";
 
 export interface ProgramDeps {
@@ -28,7 +29,7 @@ export interface ProgramDeps {
   /** Opens the session of the run, if there is none yet. */
   readonly openSession: () => Promise<RunSession>;
   readonly sessionId: () => string | null;
-  /** The run ends after this work. */
+  /** The run waits for this work before it ends. */
   readonly start: (work: Promise<void>) => void;
   /** Ends the running turn. */
   readonly stop: () => void;
@@ -40,7 +41,7 @@ export interface ProgramDeps {
   readonly report: (body: HookReport) => void;
 }
 
-export class Program {
+export class Program implements RunListener {
   readonly requests: ProgramRequests;
   readonly hooks: ProgramHooks;
   readonly servers: ProgramServers;
@@ -80,9 +81,18 @@ export class Program {
 
   /** Handles a message of the run's stream. `subagent`: the sub-agent that it is of; omitted: the run itself. */
   message(message: SdkMessage, subagent?: Pick<Subagent, "sessionId" | "profile">): void {
+    if (!this.#printsStream) return;
     this.stream.message(message);
     this.observer.message(message, subagent);
     if (this.#options.streamInput) this.approvals.message(message);
+  }
+
+  resultWithoutTurn(result: RunResult): void {
+    if (this.#printsStream) this.stream.resultWithoutTurn(result);
+  }
+
+  get #printsStream(): boolean {
+    return this.#options.output === "stream-json";
   }
 
   /** Handles an event of the run. */

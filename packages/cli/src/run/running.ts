@@ -3,7 +3,6 @@
 import { createInterface } from "node:readline";
 
 import type { AnswerSchema, SessionEvent } from "@parley/contracts";
-import type { SdkMessage } from "@parley/projections";
 
 import type { OpenChat } from "../chat/open.ts";
 import type { Outcome } from "../chat/turns.ts";
@@ -21,7 +20,7 @@ import { OpenQuestions } from "./open-questions.ts";
 import type { RunOptions } from "./options.ts";
 import { type RunSession, sessionOf } from "./place.ts";
 import { Program } from "./program.ts";
-import { limitText, RunStream, type SubagentInStream } from "./stream.ts";
+import { limitText, RunStream } from "./stream.ts";
 import { Subagents } from "./subagents.ts";
 
 export interface RunDeps {
@@ -82,7 +81,7 @@ export class Running {
       report: (body) => this.#stream.extra(body),
     });
     if (options.answerSchema !== null) this.#program.stream.requireSchema(options.answerSchema);
-    this.#stream = new RunStream(options, { message: (message, subagent) => this.#show(message, subagent) });
+    this.#stream = new RunStream(options, this.#program);
     this.#subagents = new Subagents(deps.target, {
       event: (event, atMs) => this.#stream.event(event, atMs),
       subagentEvent: (subagent, event, atMs) => {
@@ -139,16 +138,20 @@ export class Running {
     const hasSpent = this.#stream.result !== null && Object.keys(remaining).length > 0;
     if (hasSpent) await this.#deps.gateway.run(api.updateSession, { id: this.#sessionId, overrides: remaining });
     const before = await this.#program.stream.beforePrompt(input.text);
+    this.#instructions.push(...before.sessionContexts);
     if (before.refusal !== null) return this.#refuse(before.refusal);
     const files = await storeFiles(this.#deps.gateway, input.files);
     const mode = this.#options.queueMode ?? (answers ? ("steer" as const) : undefined);
-    const instructions = [...this.#instructions.splice(0), ...before.contexts].join("\n\n");
+    const forTurn = this.#instructions.splice(0);
+    const instructions = [...forTurn, ...before.contexts].join("\n\n");
     const outcome = await this.#conversation.say(input.text, mode, {
       ...(files.length === 0 ? {} : { attachments: files }),
       ...(instructions === "" ? {} : { instructions }),
       ...(this.#options.profile === null ? {} : { profile: this.#options.profile }),
       ...this.#program.extras(),
     });
+    // The first turn has not begun yet: its instructions are sent with the next message.
+    if (outcome.state === "command" || outcome.state === "refused") this.#instructions.unshift(...forTurn);
     await this.#settled(outcome);
   }
 
@@ -230,11 +233,6 @@ export class Running {
   #interrupt(): void {
     this.#interrupted = true;
     this.#conversation.cancel();
-  }
-
-  #show(message: SdkMessage, subagent?: SubagentInStream): void {
-    if (this.#options.output !== "stream-json") return;
-    this.#program.message(message, subagent);
   }
 
   async #control(id: string, request: { subtype: string }): Promise<void> {

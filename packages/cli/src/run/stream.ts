@@ -35,6 +35,8 @@ export interface SubagentInStream extends SubagentOptions {
 export interface RunListener {
   /** `subagent`: the sub-agent of the message; omitted: the run itself. Ids of calls are unique only within one of them. */
   message(message: SdkMessage, subagent?: SubagentInStream): void;
+  /** The result of a message that started no turn. */
+  resultWithoutTurn(result: RunResult): void;
 }
 
 export interface StreamOptions {
@@ -116,7 +118,10 @@ export class RunStream {
 
   /** The outcome of a message without a turn: a command's result, a refusal, or a limit of the run. */
   resultWithoutTurn(text: string, reason: "end_turn" | "error" | Limit): void {
-    if (this.#messages !== null) this.#publish([this.#messages.outside(text, reason)]);
+    const message = this.#messages?.outside(text, reason);
+    if (message?.type !== "result") return;
+    this.#result = message;
+    this.#listener.resultWithoutTurn(message);
   }
 
   #publish(messages: readonly SdkMessage[], subagent?: SubagentInStream): void {
