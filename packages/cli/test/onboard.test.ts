@@ -227,9 +227,14 @@ test("makes the person who writes the owner of the new account, and sends a mess
   assert.equal((await parley(home, [...args, ...flags]).outcome()).code, 0);
   // The start reads the stored secret: the cluster's environment does not contain it.
   const first = await startTestCluster(cleanup, { home, processes: [] });
-  const run = parleyOnTerminal(home, ["onboard", "--connect"]);
-  await run.says(/Write any message to it on Telegram now/);
+  const later = parleyOnTerminal(home, ["onboard", "--connect"]);
+  await later.says(/Write any message to it on Telegram now/);
   telegram.say("hello", { from: 4711 });
+  await later.says(/\(4711\) wrote on Telegram. Is that you/);
+  later.write("\u0003");
+  await later.says(/No owner yet\. Later: /);
+  assert.equal((await later.outcome()).code, 0);
+  const run = parleyOnTerminal(home, ["onboard", "--connect"]);
   await run.says(/\(4711\) wrote on Telegram. Is that you/);
   run.write(enter);
   await run.says(/You are the owner\. A message was sent/);

@@ -7,7 +7,7 @@ import { channelNamed, type ParleySettings } from "@parley/contracts";
 import { api, type Answer } from "../cluster/api.ts";
 import { unlessAway, type Gateway } from "../cluster/gateway.ts";
 import { oneLine } from "../tables/format.ts";
-import type { Prompts } from "./prompts.ts";
+import { type Prompts, SetUpCancelled } from "./prompts.ts";
 
 const pollMs = 1_000;
 const deliveryTimeoutMs = 30_000;
@@ -55,19 +55,30 @@ async function connectOwner(prompts: Prompts, gateway: Gateway, account: Account
   const refused = new Set<string>();
   for (;;) {
     const person = await untilSomebodyWrites(prompts, gateway, account, title, refused);
-    if (person === null) {
+    const isOwner = person !== null && (await isThem(prompts, person, title));
+    if (person === null || isOwner === null) {
       prompts.warn(
         `No owner yet. Later: npx parley onboard --connect, or npx parley people allow ${name} <id> --role owner`,
       );
       return;
     }
-    const who = `${oneLine(person.name ?? person.contactId, 60)} (${person.contactId})`;
-    if (await prompts.confirm(`${who} wrote on ${title}. Is that you? They become the owner, with all rights.`)) {
+    if (isOwner) {
       await gateway.run(api.setPerson, { ...account, contactId: person.contactId, role: "owner" });
       prompts.say(await greet(gateway, account, person.contactId, title));
       return;
     }
     refused.add(person.contactId);
+  }
+}
+
+/** Whether the person says that they wrote; null after Ctrl-C: owners of earlier accounts stay. */
+async function isThem(prompts: Prompts, { name, contactId }: Person, title: string): Promise<boolean | null> {
+  const who = `${oneLine(name ?? contactId, 60)} (${contactId})`;
+  try {
+    return await prompts.confirm(`${who} wrote on ${title}. Is that you? They become the owner, with all rights.`);
+  } catch (error) {
+    if (error instanceof SetUpCancelled) return null;
+    throw error;
   }
 }
 

@@ -1,11 +1,11 @@
-// The questions of `parley onboard` on a terminal, in the form that the flow uses: Ctrl-C ends all of them.
+// The questions of `parley onboard` on a terminal, as the set-up uses them: Ctrl-C cancels the set-up.
 
 import * as clack from "@clack/prompts";
 
 import { CliError, exitCodes, type Io } from "../io/io.ts";
 
 /** Ctrl-C at a question. Nothing that was answered so far is stored. */
-class SetUpCancelled extends CliError {
+export class SetUpCancelled extends CliError {
   override readonly name = "SetUpCancelled";
 
   constructor() {
@@ -36,7 +36,8 @@ export interface Prompts {
 
 export function terminalPrompts({ stdin: input, stdout: output }: Io): Prompts {
   const on = { input, output };
-  const required = (value: string | undefined) => (value?.trim() ? undefined : "An answer is needed; Ctrl-C ends.");
+  const required = (value: string | undefined) =>
+    value?.trim() ? undefined : "Please enter an answer, or press Ctrl-C to cancel.";
   return {
     intro: (text) => clack.intro(text, on),
     outro: (text) => clack.outro(text, on),
