@@ -4,10 +4,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "n
 import { delimiter, join } from "node:path";
 import { after, test } from "node:test";
 
-import { Cleanup, temporaryFolder } from "@parley/testing";
+import { Cleanup, startTestCluster, temporaryFolder } from "@parley/testing";
 
 import { unitText } from "../src/commands/service.ts";
-import { runParley } from "./support/parley.ts";
+import { parley, runParley } from "./support/parley.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
@@ -58,6 +58,27 @@ test("does not mention the rehearsal model when the data folder has a model of i
   const { code, stderr } = await runParley(home, ["service", "install"], { env });
   assert.equal(code, 0, stderr);
   assert.doesNotMatch(stderr, /rehearsal/);
+});
+
+test("counts the options of the service, and the parley.toml in the folder where it runs", async () => {
+  const { home, env } = await machine();
+  const chosen = await runParley(home, ["service", "install", "--", "--set", "agent.model=openai:x"], { env });
+  assert.equal(chosen.code, 0, chosen.stderr);
+  assert.doesNotMatch(chosen.stderr, /rehearsal/);
+  const cwd = await temporaryFolder(cleanup);
+  writeFileSync(join(cwd, "parley.toml"), '[agent]\nmodel = "openai:x"\n');
+  const elsewhere = parley(home, ["service", "install"], env, cwd);
+  assert.match((await elsewhere.outcome()).stderr, /the rehearsal model answers/);
+});
+
+test("refuses a data folder on which Parley runs, also when PARLEY_URL names another gateway", async () => {
+  const { home, unit, env } = await machine();
+  await startTestCluster(cleanup, { home, processes: [] });
+  const PARLEY_URL = "http://127.0.0.1:9";
+  const { code, stderr } = await runParley(home, ["service", "install"], { env: { ...env, PARLEY_URL } });
+  assert.equal(code, 1);
+  assert.match(stderr, /Parley already runs on .*npx parley down/s);
+  assert.equal(existsSync(unit), false);
 });
 
 test("writes nothing and names the other way when systemd does not run for this user", async () => {

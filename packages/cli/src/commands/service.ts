@@ -4,13 +4,15 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 
-import { ConfigError, explainSettings } from "@parley/chassis/settings";
-import { findConfig, isModelConfigured, openHome, withSecrets } from "@parley/local";
+import { ConfigError } from "@parley/chassis/settings";
+import { isModelConfigured, openHome, withSecrets } from "@parley/local";
 
-import { findTarget } from "../cluster/target.ts";
+import { findSettings, readSettings } from "../cluster/settings.ts";
+import { homePath, viewHome } from "../cluster/target.ts";
 import { CliError, exitCodes, note, print, type Io } from "../io/io.ts";
-import { homeOption } from "../io/options.ts";
+import { homeOption, OptionValues } from "../io/options.ts";
 import type { Call, CommandSpec } from "./command.ts";
 
 const repositoryRoot = fileURLToPath(new URL("../../../..", import.meta.url)).replace(/\/$/, "");
@@ -73,7 +75,7 @@ function systemctl(io: Io, ...args: readonly string[]): void {
 }
 
 async function install({ values, positionals, io }: Call): Promise<number> {
-  const { home } = findTarget(values, io);
+  const home = viewHome(homePath(values, io));
   systemctl(io, "show-environment");
   if (home.state !== null) {
     throw new CliError(`Parley already runs on ${home.path} (pid ${home.state.supervisor.pid}).`, {
@@ -82,10 +84,10 @@ async function install({ values, positionals, io }: Call): Promise<number> {
   }
   const path = unitPath(io);
   mkdirSync(dirname(path), { recursive: true });
-  const { path: homePath } = openHome(home.path);
+  const { path: folder } = openHome(home.path);
   const facts = {
     root: repositoryRoot,
-    home: homePath,
+    home: folder,
     node: process.execPath,
     path: io.env["PATH"] ?? "",
     options: positionals,
@@ -94,7 +96,7 @@ async function install({ values, positionals, io }: Call): Promise<number> {
   systemctl(io, "daemon-reload");
   systemctl(io, "enable", "--now", unitName);
   print(io, `${path} is installed and started.`);
-  if (!hasModel(homePath)) {
+  if (!hasModel(folder, positionals, io)) {
     note(
       io,
       "No model is stored, and a service has no variables of this shell: the rehearsal model answers. Set one up: npx parley onboard",
@@ -108,14 +110,24 @@ async function install({ values, positionals, io }: Call): Promise<number> {
 }
 
 /** Whether the service has a model, without the variables of this shell. Settings that cannot be read are reported by the start. */
-function hasModel(home: string): boolean {
-  const env = withSecrets(home, {});
+function hasModel(home: string, options: readonly string[], io: Io): boolean {
+  const service = { ...io, cwd: repositoryRoot, env: { ...withSecrets(home, {}), PARLEY_HOME: home } };
+  const values = settingsIn(options);
   try {
-    return isModelConfigured(env, explainSettings(findConfig(home, env) ?? undefined, env).settings);
+    const { settings } = readSettings(findSettings(undefined, values, service), values, service);
+    return isModelConfigured(service.env, settings);
   } catch (error) {
     if (error instanceof ConfigError) return true;
     throw error;
   }
+}
+
+/** The options of `npm start` that change settings. */
+function settingsIn(args: readonly string[]): OptionValues {
+  const options = { preset: { type: "string" }, set: { type: "string", multiple: true } } as const;
+  const { preset = [], set = [] } = parseArgs({ args: [...args], options, strict: false }).values;
+  const values = [["preset", preset] as const, ...[set].flat().map((each) => ["set", each] as const)];
+  return new OptionValues(values.filter((entry): entry is ["preset" | "set", string] => typeof entry[1] === "string"));
 }
 
 async function uninstall({ io }: Call): Promise<number> {

@@ -28,9 +28,9 @@ export class Run {
   stdout = "";
   stderr = "";
 
-  constructor(command: string, args: readonly string[], env: Record<string, string>) {
+  constructor(command: string, args: readonly string[], env: Record<string, string>, cwd = process.cwd()) {
     const { PATH = "", HOME = "", NODE_COMPILE_CACHE = "" } = process.env;
-    this.#child = spawn(command, args, { env: { PATH, HOME, NODE_COMPILE_CACHE, TERM: "xterm", ...env } });
+    this.#child = spawn(command, args, { env: { PATH, HOME, NODE_COMPILE_CACHE, TERM: "xterm", ...env }, cwd });
     this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.stdout += text;
       for (const look of this.#waiters) look();
@@ -80,8 +80,9 @@ export class Run {
 }
 
 /** `parley <args>` on a data folder. */
-export function parley(home: string, args: readonly string[], env: Record<string, string> = {}): Run {
-  return new Run(process.execPath, ["--conditions=@parley/source", main, ...args], { PARLEY_HOME: home, ...env });
+export function parley(home: string, args: readonly string[], env: Record<string, string> = {}, cwd?: string): Run {
+  const words = ["--conditions=@parley/source", main, ...args];
+  return new Run(process.execPath, words, { PARLEY_HOME: home, ...env }, cwd);
 }
 
 /**
