@@ -4,7 +4,9 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store, type InputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { failsWith, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
+import { openDatabase } from "../src/db/database.ts";
+import { deleteExpiredSessions } from "../src/retention/sessions.ts";
+import { failsWith, inbound, openStoreFixture, type StoreFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: StoreFixture;
@@ -114,6 +116,33 @@ test("runs with the person's rights where they created it, regardless of the req
     failsWith("INVALID_INPUT", /^a job may list and remove jobs/),
   );
   await finish(claimed.turnId);
+});
+
+test("answers with the profile of the conversation when its session was deleted", async () => {
+  const message = { ...inbound(), conversation: "151", contact: { id: "151" }, role: "user" as const };
+  const sessionKey = "telegram:main:151";
+  const { sessionId } = await fixture.gateway.request(store.inboxPut, { message, sessionKey, profile: "shop" });
+  const { turnId } = await fixture.started(sessionId);
+  const job = await create({ turnId, sessionId });
+  assert.equal(job.profile, undefined, "nobody chose it for the job");
+  await finish(turnId);
+
+  const settings = { retention_days: 1, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
+  await fixture.sql.query(
+    "UPDATE parley.sessions SET status = 'archived', updated_at = now() - interval '2 days' WHERE id = $1",
+    [sessionId],
+  );
+  await fixture.sql.query("UPDATE parley.outbox SET state = 'sent' WHERE turn_id = $1", [turnId]);
+  const database = openDatabase(fixture.stack.postgres.storeUrl, 1, () => undefined);
+  try {
+    assert.equal((await deleteExpiredSessions(database, settings)).sessions, 1);
+  } finally {
+    await database.pool.end();
+  }
+  assert.equal((await fire(job.id, "listed")).fired, 1);
+  const { session } = await fixture.gateway.request(store.sessionGet, { key: sessionKey });
+  assert.notEqual(session?.sessionId, sessionId);
+  assert.equal(session?.profile, "shop");
 });
 
 test("is seen and changed by its person and by the owner alone", async () => {

@@ -113,7 +113,8 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
     timeZone: row.time_zone,
     prompt: JSON.parse(row.prompt) as string,
     target: row.target,
-    ...(row.profile === null ? {} : { profile: row.profile }),
+    // A person's job has that of their conversation, which nobody chose for the job.
+    ...(row.profile === null || person !== undefined ? {} : { profile: row.profile }),
     deliverTo: JSON.parse(row.deliver_to ?? "null") as Schedule["deliverTo"],
     overlap: row.overlap,
     missed: row.missed,

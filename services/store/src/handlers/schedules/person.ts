@@ -25,6 +25,8 @@ export interface JobOwner {
   sender: Sender;
   /** Of the conversation's session. */
   route: string;
+  /** Of the conversation's session; a session that a run has to create gets it too. */
+  profile: string | null;
   replyTo: ReplyAddress | null;
 }
 
@@ -33,8 +35,13 @@ export interface JobOwner {
  * person, when there are several, and for a change by a job's own turn.
  */
 export async function ownerOfTurn(client: Queryable, turnId: string, changes: boolean): Promise<JobOwner> {
-  const { rows } = await client.query<{ sender: string; reply_to: string | null; key: string }>(
-    `SELECT i.sender, i.reply_to, s.key FROM parley.inbox i JOIN parley.sessions s ON s.id = i.session_id
+  const { rows } = await client.query<{
+    sender: string;
+    reply_to: string | null;
+    key: string;
+    profile: string | null;
+  }>(
+    `SELECT i.sender, i.reply_to, s.key, s.profile FROM parley.inbox i JOIN parley.sessions s ON s.id = i.session_id
      WHERE i.turn_id = $1 ORDER BY i.seq`,
     [turnId],
   );
@@ -51,7 +58,8 @@ export async function ownerOfTurn(client: Queryable, turnId: string, changes: bo
     );
   if (changes && senders.some(({ origin }) => origin === "cron"))
     throw new WireError("INVALID_INPUT", "a job may list and remove jobs, but not create, change or run them");
-  return { key: keyOf(sender), sender, route: routeOfKey(first.key), replyTo: addressOf(first.reply_to) };
+  const { profile } = first;
+  return { key: keyOf(sender), sender, route: routeOfKey(first.key), profile, replyTo: addressOf(first.reply_to) };
 }
 
 function keyOf({ channel, account, contact }: Sender): string {

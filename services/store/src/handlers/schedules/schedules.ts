@@ -61,7 +61,7 @@ export const scheduleHandlers = {
               input.enabled ? due : null,
               JSON.stringify({ sessionId, turnId, trust }),
               input.tainted ?? false,
-              person === null ? (input.profile ?? null) : null,
+              person === null ? (input.profile ?? null) : person.profile,
               person?.key ?? null,
               person === null ? null : JSON.stringify(person.sender),
               person?.route ?? route,
