@@ -5,11 +5,18 @@ import { after, before, test } from "node:test";
 import { sessionBound, store, textOf, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, type StoreStack } from "@parley/testing";
-import { pollUntil } from "@parley/testing/until";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { deleteExpiredSessions } from "../src/retention/sessions.ts";
-import { failsWith, openStoreFixture, saying, stepOf, usage, type StoreFixture } from "./support/fixture.ts";
+import {
+  failsWith,
+  openStoreFixture,
+  saying,
+  stepOf,
+  untilLocked,
+  usage,
+  type StoreFixture,
+} from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
 let fixture: StoreFixture;
@@ -514,12 +521,7 @@ test("retention above the maximum keeps a session that is used while it runs", a
       max_sessions,
       max_messages: 0,
     });
-    await pollUntil(async () => {
-      const waiting = await holder.query(
-        "SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))",
-      );
-      return waiting.rowCount === 1;
-    }, "the retention to wait");
+    await untilLocked(fixture.sql, 1);
     await talk("route:u2", "still here");
     await holder.query("COMMIT");
     assert.deepEqual(await deleting, { sessions: 0, messages: 0 });
