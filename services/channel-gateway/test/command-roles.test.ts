@@ -89,9 +89,10 @@ async function say(from: Person, text: string): Promise<void> {
   await bus.request(store.inboxPut, { message, sessionKey: route });
 }
 
-function command(from: Person, text: string, where = inRoom()): Promise<string> {
+/** `ref`: of the command's message. */
+function command(from: Person, text: string, where = inRoom(), ref = randomUUID() as string): Promise<string> {
   const [name = "", ...words] = text.split(" ");
-  const speaker = { ...where, ...from, channel: "test", account: "main", replyTo: null, ref: randomUUID() };
+  const speaker = { ...where, ...from, channel: "test", account: "main", replyTo: null, ref };
   return runCommand(deps, { name, rest: words.join(" ").trim() }, speaker);
 }
 
@@ -209,4 +210,19 @@ test("allows users to start and name a session in a group, and guests in a direc
   assert.equal(await command(user, "/compact"), "/compact is for the owner only in a group.");
   assert.match(await command(guest, "/help"), /\/whoami/);
   assert.doesNotMatch(await command(guest, "/help"), /\/new/);
+});
+
+test("cancels one queued message when the platform delivers /queue cancel again", async () => {
+  await running(owner);
+  for (const text of ["first", "second"]) await say(owner, text);
+  const session = await deps.sessions.find(inRoom().route);
+  assert.ok(session !== null);
+  const ref = randomUUID();
+  assert.equal(await command(owner, "/queue cancel 1", inRoom(), ref), "Cancelled: first");
+  await command(owner, "/queue cancel 1", inRoom(), ref);
+  const { rows: left } = await bus.request(store.inboxList, { sessionId: session.sessionId, limit: 10 });
+  assert.deepEqual(
+    left.map(({ text }) => text),
+    ["second"],
+  );
 });

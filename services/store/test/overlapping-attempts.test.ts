@@ -85,6 +85,7 @@ interface Change {
 }
 
 const pairingLock = "SELECT FROM parley.pairings WHERE code_sha256 = $1 FOR UPDATE";
+const sessionLock = "SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE";
 const changes: Change[] = [
   {
     name: "the removal of a person",
@@ -132,6 +133,28 @@ const changes: Change[] = [
       };
     },
     result: { revoked: true },
+  },
+  {
+    name: "the cancellation of a queued message",
+    async prepare(opId) {
+      const { inboxId, sessionId } = await fixture.put(`route:${opId}`);
+      return {
+        lock: [sessionLock, sessionId],
+        attempt: () => fixture.gateway.request(store.inboxEdit, { opId, inboxId, change: { do: "cancel" } }),
+      };
+    },
+    result: { changed: true },
+  },
+  {
+    name: "the stop of a session with queued messages",
+    async prepare(opId) {
+      const { sessionId } = await fixture.put(`route:${opId}`);
+      return {
+        lock: [sessionLock, sessionId],
+        attempt: () => fixture.gateway.request(store.turnCancel, { opId, sessionId, queued: true }),
+      };
+    },
+    result: { turnId: null, cancelledQueued: 1, turns: [] },
   },
   {
     name: "the sign-in with a code",

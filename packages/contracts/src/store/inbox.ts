@@ -6,7 +6,7 @@ import { TrustLevelSchema } from "../principals.ts";
 import { queueModes, queueOrders } from "../settings/queue.ts";
 import { ClaimedTurnSchema, SessionStateSchema, TurnSummarySchema } from "../turns.ts";
 import { OverLimitSchema, PersonLimitsSchema } from "./person-limits.ts";
-import { LeaseRef, OutgoingSchema, storeRequest } from "./shared.ts";
+import { LeaseRef, optionalOpId, OutgoingSchema, storeRequest } from "./shared.ts";
 
 export const inboxPut = storeRequest({
   subject: "store.inbox.put",
@@ -113,6 +113,7 @@ export const inboxEdit = storeRequest({
   clients: ["channel-gateway"],
   doc: "Change the text or the mode of a queued row, or cancel it. Not done when the row is no longer queued, and not for the mode of an exclusive row.",
   input: z.object({
+    opId: optionalOpId,
     inboxId: z.string(),
     change: z.discriminatedUnion("do", [
       z.object({ do: z.literal("cancel") }),

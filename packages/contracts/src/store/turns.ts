@@ -19,7 +19,7 @@ import {
 } from "../turns.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
 import { queueOrders } from "../settings/queue.ts";
-import { Fenced, OutgoingSchema, storeRequest } from "./shared.ts";
+import { Fenced, optionalOpId, OutgoingSchema, storeRequest } from "./shared.ts";
 import { CallTimingSchema, RequestRecordSchema } from "./trace.ts";
 
 export const FinishSchema = z.object({
@@ -257,6 +257,7 @@ export const turnCancel = storeRequest({
   clients: ["channel-gateway"],
   doc: "Record that the session's running turn must stop, with the sub-agents it waits for. `queued` also cancels the queued input. `startedBy` restricts both to turns and messages of that person. `background` includes sub-agents that the turn does not wait for. The caller also sends `agent.control.cancel` for each of `turns`; this record survives a leader change.",
   input: z.object({
+    opId: optionalOpId,
     sessionId: z.string(),
     turnId: z.string().optional(),
     queued: z.boolean(),

@@ -149,7 +149,7 @@ export class InboxWriter {
 
   /** Stops a session's turn. The store records the cancellation first, then the leader is notified. */
   async cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
-    const outcome = await this.#bus.request(store.turnCancel, what);
+    const outcome = await this.#bus.request(store.turnCancel, { opId: newId(), ...what });
     if (outcome.cancelledQueued > 0) this.#deps.live.refresh();
     // Without a leader, the next one reads the cancellation from the store.
     const say = (order: InputOf<typeof controlCancel>) =>

@@ -8,9 +8,9 @@ const shownRows = 50;
 
 type Change = InputOf<typeof store.inboxEdit>["change"];
 
-/** Throws OperationError when the row is no longer queued. */
-async function edit({ deps }: OperationCall, inboxId: string, change: Change): Promise<void> {
-  const { changed } = await deps.bus.request(store.inboxEdit, { inboxId, change });
+/** Throws OperationError when the row is no longer queued. A repeated call has the same `opId`, and the result of the first. */
+async function edit({ deps }: OperationCall, opId: string, inboxId: string, change: Change): Promise<void> {
+  const { changed } = await deps.bus.request(store.inboxEdit, { opId, inboxId, change });
   deps.look();
   if (!changed) throw new OperationError("not_waiting", "the message is no longer queued");
 }
@@ -75,14 +75,15 @@ export const queueOperations = [
 
   implement(operations.queueChange, async ({ id, messageId, text, mode }, call) => {
     await checkRow(call, id, messageId);
-    if (text !== undefined) await edit(call, messageId, { do: "text", text });
-    if (mode !== undefined) await edit(call, messageId, { do: "mode", mode });
+    const opId = (what: string) => call.operationId(`queue:${what}:${messageId}`);
+    if (text !== undefined) await edit(call, opId("text"), messageId, { do: "text", text });
+    if (mode !== undefined) await edit(call, opId("mode"), messageId, { do: "mode", mode });
     return { changed: true as const };
   }),
 
   implement(operations.queueCancel, async ({ id, messageId }, call) => {
     await checkRow(call, id, messageId);
-    await edit(call, messageId, { do: "cancel" });
+    await edit(call, call.operationId(`queue:cancel:${messageId}`), messageId, { do: "cancel" });
     return { cancelled: true as const };
   }),
 
@@ -94,7 +95,9 @@ export const queueOperations = [
   implement(operations.queueShow, async ({ id, action, message = "", text = "" }, call) => {
     if (action === "list") return listText(call, id);
     const row = await listedRow(call, id, message);
-    await edit(call, row.inboxId, action === "cancel" ? { do: "cancel" } : { do: "text", text });
+    // Not the row's id: when the command is repeated, another row can have the number.
+    const opId = call.requestId(`queue:${action}:${message}`);
+    await edit(call, opId, row.inboxId, action === "cancel" ? { do: "cancel" } : { do: "text", text });
     return action === "cancel" ? `Cancelled: ${oneLine(row.text, 120)}` : `Updated: ${oneLine(text, 120)}`;
   }),
 

@@ -1,7 +1,7 @@
 // A session's queue for people: listing, editing, cancelling and releasing queued input.
 import { inboxReady, priorityOf, textOf, type Part, type QueuedMessage, type TrustLevel } from "@parley/contracts";
 import { senderOf } from "../../db/mappers.ts";
-import { runTransaction } from "../../db/operation.ts";
+import { runChange } from "../../db/operation.ts";
 import { historyBytes } from "../sessions/history.ts";
 import type { Handlers } from "../handler.ts";
 
@@ -27,8 +27,8 @@ export const queueHandlers = {
     return { rows: shown, more: rows.length > shown.length };
   },
 
-  async inboxEdit({ database, bus }, { inboxId, change }) {
-    const changed = await runTransaction(database, async (client) => {
+  async inboxEdit({ database, bus }, { opId, inboxId, change }) {
+    const changed = await runChange(database, "inbox_edit", opId, async (client) => {
       // A claim locks the session while it takes rows, so a changed row is never claimed with its old content.
       await client.query(
         "SELECT FROM parley.sessions WHERE id = (SELECT session_id FROM parley.inbox WHERE id = $1) FOR UPDATE",

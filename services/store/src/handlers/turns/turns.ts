@@ -3,7 +3,7 @@ import type { Bus } from "@parley/bus";
 import { priorityOf, type store, WireError, type InputOf } from "@parley/contracts";
 import { withClient, type Database } from "../../db/database.ts";
 import { stepColumns, toolStepOf, turnColumns, turnOf, type StepRow, type TurnRow } from "../../db/mappers.ts";
-import { runTransaction } from "../../db/operation.ts";
+import { runChange, runTransaction } from "../../db/operation.ts";
 import { historyBytes } from "../sessions/history.ts";
 import { publishReady, type ReadyHint } from "./notify.ts";
 import { traceHandlers } from "./trace.ts";
@@ -49,10 +49,13 @@ export const turnHandlers = {
  * Cancels queued input and finds the running turn at one moment: input claimed later was sent later and continues. A sub-agent's task is
  * not cancelled here, because its call waits for its end. A separate transaction, because a claim locks the session before the turn.
  */
-function cancelWaiting(database: Database, { sessionId, turnId, queued, startedBy }: InputOf<typeof store.turnCancel>) {
+function cancelWaiting(
+  database: Database,
+  { opId, sessionId, turnId, queued, startedBy }: InputOf<typeof store.turnCancel>,
+) {
   const { trust = null, sender } = startedBy ?? {};
   const theirs = [trust, sender?.channel ?? null, sender?.account ?? null, sender?.contactId ?? null];
-  return runTransaction(database, async (client) => {
+  return runChange(database, "turn_cancel", opId, async (client) => {
     await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [sessionId]);
     const { rows } = await client.query<{ id: string }>(
       `SELECT t.id FROM parley.turns t JOIN parley.inbox ON inbox.id = t.inbox_id
