@@ -150,7 +150,7 @@ test("takes all answers from flags, and refuses a wrong key without writing anyt
   const local = ["onboard", "--yes", "--model-provider", "local", "--model-url", `${model.url}/v1`, "--model", "tiny"];
   assert.equal((await parley(home, local, environment()).outcome()).code, 0);
   assert.match(readFileSync(join(home, "parley.toml"), "utf8"), /model = "local"[\s\S]*\[llm\.local\]/);
-  assert.match((await parley(home, ["onboard", "--yes"]).outcome()).stderr, /Name the model with --model-provider/);
+  assert.match((await parley(home, ["onboard", "--yes"]).outcome()).stderr, /Choose a provider with --model-provider/);
   assert.match((await parley(home, ["onboard"]).outcome()).stderr, /needs a terminal/);
 });
 

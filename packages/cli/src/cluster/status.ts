@@ -60,7 +60,7 @@ export async function fetchStatus(target: Target): Promise<StatusView> {
   }
 }
 
-/** Combines the replicas that answer with those that should, and derives the problems. Pure. */
+/** Combines the replicas that answer with those that the supervisor runs, and derives the problems. Pure. */
 export function viewOf(
   { version, model, replicas }: Answer<typeof api.status>,
   queue: StatusView["queue"],
@@ -82,7 +82,7 @@ export function viewOf(
   const broken = rows.flatMap(({ details }) => details["channelProblems"] ?? []);
   problems.push(...new Set(broken.map((each) => `channels: ${String(each)}`)));
   const leaders = rows.filter(({ role }) => role === "leader");
-  if (leaders.length === 0) problems.push("no agent-core is the leader: messages are stored but wait");
+  if (leaders.length === 0) problems.push("no agent-core is the leader: messages are stored but not processed");
   if (leaders.length > 1) problems.push(`${leaders.length} agent-cores report that they are the leader`);
   return { reachable: true, healthy: problems.length === 0, problems, urls, version, model, queue, replicas: all };
 }

@@ -66,7 +66,7 @@ export const sessionOption: OptionTable = {
   session: text("<id>", "a session, by id or key; default: that of `parley chat`"),
 };
 
-/** The given session, or that of `parley chat`: of its own conversation if the policy created one, otherwise the owner's shared thread. */
+/** The given session, or the one of `parley chat`: that of its conversation if the policy created one, otherwise the thread that the owner shares. */
 export async function sessionOrDefault(given: string | undefined, gateway: Gateway): Promise<string> {
   if (given !== undefined) return given;
   const own = `${ownPrefix}${ownConversation}`;

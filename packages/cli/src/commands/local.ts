@@ -30,7 +30,7 @@ export const upCommand: CommandSpec = {
     "parley up --replicas agent-core=2,channel-gateway=2",
     "parley up --preset goat --set limits.max_usd=2",
   ],
-  /** Runs it on this terminal. It gets Ctrl-C twice, from the terminal's process group and forwarded from here; it coalesces signals. */
+  /** Runs `npm start` on this terminal. It receives each Ctrl-C twice, from the terminal and forwarded from here, and treats both as one. */
   run: async ({ positionals, io }) => {
     const child = spawn(process.execPath, ["--conditions=@parley/source", startScript, ...positionals], {
       cwd: io.cwd,

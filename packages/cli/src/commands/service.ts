@@ -104,7 +104,7 @@ async function install({ values, positionals, io }: Call): Promise<number> {
   }
   note(
     io,
-    "Its state: npx parley status. Its log: npx parley logs -f. Without this it ends when you log out: loginctl enable-linger",
+    "State: npx parley status. Log: npx parley logs -f. To keep it running after you log out: loginctl enable-linger",
   );
   return exitCodes.ok;
 }
@@ -139,7 +139,7 @@ async function uninstall({ io }: Call): Promise<number> {
   systemctl(io, "disable", "--now", unitName);
   rmSync(path);
   systemctl(io, "daemon-reload");
-  print(io, `Stopped, and ${path} is removed. The data stays.`);
+  print(io, `The service is stopped and ${path} is removed. The data is kept.`);
   return exitCodes.ok;
 }
 

@@ -9,8 +9,8 @@ import { z } from "zod";
 
 import { CliError } from "../io/io.ts";
 
-const memoryFile = ".parley-docs.json";
-const Memory = z.object({
+const basesFile = ".parley-docs.json";
+const BasesFile = z.object({
   versions: z.record(z.string(), z.object({ version: z.number().int(), sha256: z.string() })),
 });
 
@@ -46,7 +46,7 @@ export function readFolder(root: string): Folder {
   return { documents, bases: readBases(root), ignored };
 }
 
-/** Possible document files: Markdown in the folder itself, and all files that are not hidden below memory/ and skills/. */
+/** Possible document files: Markdown files in the folder itself, and all files in memory/ and skills/ that are not hidden. */
 function candidates(root: string): string[] {
   if (!existsSync(root)) return [];
   const below = documentFolders.flatMap((folder) => {
@@ -75,10 +75,10 @@ function textOf(file: string, path: string): string {
 }
 
 function readBases(root: string): Bases {
-  const file = join(root, memoryFile);
+  const file = join(root, basesFile);
   if (!existsSync(file)) return {};
   try {
-    return Memory.parse(JSON.parse(readFileSync(file, "utf8"))).versions;
+    return BasesFile.parse(JSON.parse(readFileSync(file, "utf8"))).versions;
   } catch (error) {
     throw new CliError(`${file} cannot be read: ${errorMessage(error)}`, {
       fix: "Remove it: every file is then compared with the store again.",
@@ -88,7 +88,7 @@ function readBases(root: string): Bases {
 
 export function writeBases(root: string, versions: Bases): void {
   mkdirSync(root, { recursive: true });
-  const file = join(root, memoryFile);
+  const file = join(root, basesFile);
   // Write, then rename: an interrupted run leaves the old file.
   writeFileSync(`${file}.tmp`, `${JSON.stringify({ versions }, null, 1)}\n`);
   renameSync(`${file}.tmp`, file);
@@ -117,7 +117,7 @@ export type Step =
   /** `expectedVersion` 0: it is new in the store. */
   | { act: "write"; path: string; expectedVersion: number }
   | { act: "remove"; path: string; expectedVersion: number }
-  /** Both sides changed, or it is unknown which is newer. */
+  /** Both sides changed, or it is unknown which is newer: nothing is written. */
   | { act: "conflict"; path: string; reason: string };
 
 interface Sides {
@@ -159,7 +159,7 @@ export function planPush(sides: Sides, { remove }: { remove: boolean }): Step[] 
   });
 }
 
-/** The changes that make the folder equal to the store. */
+/** The changes that make the folder equal to the store; local changes are kept. */
 export function planPull(sides: Sides): Step[] {
   return pathsOf(sides).flatMap((path): Step[] => {
     const local = sides.local.get(path);

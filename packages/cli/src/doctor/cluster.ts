@@ -134,7 +134,11 @@ export function leaderFinding(replicas: readonly ReplicaReport[], fixes = fixesF
   const leaders = replicas.filter(({ role }) => role === "leader");
   const [leader] = leaders;
   if (leader === undefined)
-    return error("leader", "no agent-core is the leader: messages are stored but wait", fixes.logs("agent-core"));
+    return error(
+      "leader",
+      "no agent-core is the leader: messages are stored but not processed",
+      fixes.logs("agent-core"),
+    );
   if (leaders.length === 1) return ok("leader", `${leader.replica} is the leader, epoch ${leader.epoch ?? "?"}`);
   const names = leaders.map(({ replica }) => replica).join(", ");
   return error(

@@ -96,12 +96,12 @@ export function printJson(io: Io, value: unknown): void {
   print(io, JSON.stringify(value, null, 2));
 }
 
-/** Writes one line to standard error, for everything that is not data. On a terminal, no word of it breaks. */
+/** Writes one line to standard error, for everything that is not data. On a terminal, it is wrapped between words. */
 export function note(io: Io, line: string): void {
   io.stderr.write(`${wrapWords(line, terminalWidth(io.stderr))}\n`);
 }
 
-/** The text with line ends between words, so that no line is wider than `columns` if its words allow it. Indentation continues. */
+/** Wraps the text between words to at most `columns` characters per line; a longer word stays whole. Wrapped lines keep their indentation. */
 export function wrapWords(text: string, columns: number): string {
   const wrap = (line: string) => {
     const indent = /^ */.exec(line)?.[0] ?? "";
@@ -135,7 +135,7 @@ export function canAsk({ stdin, stdout }: Pick<Io, "stdin" | "stdout">): boolean
   return stdin.isTTY && stdout.isTTY;
 }
 
-/** Asks on the terminal for one line; `hidden`: it is not shown. Ctrl-C and Ctrl-D are an empty line. */
+/** Asks on the terminal for one line; `hidden`: the answer is not shown. Returns an empty text after Ctrl-C or Ctrl-D. */
 export async function ask(
   { stdin, stdout }: Pick<Io, "stdin" | "stdout">,
   question: string,
@@ -143,7 +143,7 @@ export async function ask(
 ): Promise<string> {
   const output = hidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : stdout;
   const lines = createInterface({ input: stdin, output, terminal: true });
-  // From here on the terminal echoes nothing: what somebody pastes immediately after the question is hidden too.
+  // The terminal no longer echoes input, so an answer that is pasted immediately after the question is hidden too.
   if (hidden) stdout.write(question);
   const { promise, resolve } = Promise.withResolvers<string>();
   const endWithoutAnswer = (): void => {

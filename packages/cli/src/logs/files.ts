@@ -16,8 +16,8 @@ import { StringDecoder } from "node:string_decoder";
 
 import { LogReader, type LogRecord, type LogText } from "./records.ts";
 
-/** Polling interval in case a file notification is missed. */
-const lookEveryMs = 1_000;
+/** Polling interval in milliseconds, in case a file notification is missed. */
+const pollMs = 1_000;
 const chunkBytes = 64 * 1024;
 
 /** All logs, each preceded by its rotated file. */
@@ -56,7 +56,7 @@ export async function followLogs(
   readNew(true);
   const { promise, resolve } = Promise.withResolvers<void>();
   const watcher = watch(folder, () => readNew(false));
-  const timer = setInterval(() => readNew(false), lookEveryMs);
+  const timer = setInterval(() => readNew(false), pollMs);
   signal.addEventListener("abort", () => resolve(), { once: true });
   if (signal.aborted) resolve();
   await promise;

@@ -40,7 +40,7 @@ export async function givenAnswers(values: OptionValues, io: Io): Promise<Answer
 async function givenModel(values: OptionValues, io: Io): Promise<ModelAnswer> {
   const provider = modelProviders.find((each) => each === values.text("model-provider"));
   if (provider === undefined)
-    throw new UsageError(`Name the model with --model-provider: ${modelProviders.join(", ")}.`);
+    throw new UsageError(`Choose a provider with --model-provider: ${modelProviders.join(", ")}.`);
   if (provider === "rehearsal") return { provider };
   const file = values.text("api-key-file");
   if (provider === "local") {
@@ -78,7 +78,9 @@ function givenChannel(values: OptionValues, io: Io): ChannelAnswer | null {
   const [channel = "", account = "main"] = given.split(":");
   const entry = channelNamed(channel);
   if (entry === undefined) {
-    throw new UsageError(`There is no channel "${channel}": ${channelEntries.map(({ name }) => name).join(", ")}.`);
+    throw new UsageError(
+      `There is no channel "${channel}". Channels: ${channelEntries.map(({ name }) => name).join(", ")}.`,
+    );
   }
   const settings = pairs(values.texts("channel-set"), "--channel-set <setting>=<value>");
   const files = pairs(values.texts("channel-secret-file"), "--channel-secret-file <setting>=<file>");
@@ -102,7 +104,7 @@ function pairs(given: readonly string[], form: string): Record<string, string> {
   return Object.fromEntries(
     given.map((pair) => {
       const at = pair.indexOf("=");
-      if (at <= 0) throw new UsageError(`"${pair}" has not the form ${form}.`);
+      if (at <= 0) throw new UsageError(`"${pair}" does not have the form ${form}.`);
       return [pair.slice(0, at), pair.slice(at + 1)];
     }),
   );

@@ -30,7 +30,7 @@ export function closeQuestions(state: ChatState, matches: (entry: QuestionEntry)
   );
 }
 
-/** An ended turn has no open questions and no running calls. */
+/** Closes the questions and approvals of an ended turn. */
 export function closeTurn(state: ChatState, turnId: string): ChatState {
   return mapEntries(state, (entry) => {
     if (entry.kind === "question" && entry.isOpen && entry.turnId === turnId) return { ...entry, isOpen: false };
