@@ -85,6 +85,7 @@ function after(...inputs: (ChatInput | SessionEvent)[]): ChatState {
       "settled",
       "answered",
       "stopping",
+      "stopped",
       "prompt",
       "cleared",
       "entry",

@@ -24,7 +24,9 @@ let cluster: TestCluster;
 before(async () => {
   cluster = await startTestCluster(cleanup, {
     processes: [],
-    settings: '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["exec(touch *)"]\n',
+    // The window is the longest that the settings allow: a message of mode `coalesce` stays queued.
+    settings:
+      '[session]\npolicy = "per_conversation"\n[queue]\nwindow_ms = 60_000\n[permissions]\nask = ["exec(touch *)"]\n',
   });
 });
 after(async () => {
@@ -33,9 +35,9 @@ after(async () => {
 });
 
 /** A chat of its own name, ready for input. */
-async function open(name: string, size: TerminalSize): Promise<TestTerminal> {
+async function open(name: string, size: TerminalSize, ...options: string[]): Promise<TestTerminal> {
   const conversation = `${name}-${size.columns}`;
-  const terminal = parleyTerminal(cluster.home, ["chat", "--conversation", conversation], size, folder);
+  const terminal = parleyTerminal(cluster.home, ["chat", "--conversation", conversation, ...options], size, folder);
   await terminal.shows(/\/help lists commands and keys/);
   return terminal;
 }
@@ -99,6 +101,17 @@ testAtBothSizes("shows seconds from Enter, stops and clears with Ctrl-C, leaves 
   terminal.type("\u0003\u0003");
   await terminal.shows(/press Ctrl-C again or Ctrl-D to leave[^]*The cluster goes on without this chat/);
   assert.equal(await terminal.ended(), 0);
+});
+
+test("cancels a queued message again when an earlier one was cancelled", { skip: withoutTerminals }, async () => {
+  await using terminal = await open("queued", narrow, "--mode", "coalesce");
+  for (const text of ["say: one", "say: two"]) {
+    terminal.send(text);
+    await terminal.shows(new RegExp(`${text}[^]*thinking [1-9]`));
+    terminal.type("\u0003");
+    await terminal.shows(new RegExp(`› ${text}\\s+· Cancelled before it started\\.`));
+  }
+  assert.doesNotMatch(terminal.all, /press Ctrl-C again/);
 });
 
 testAtBothSizes("approves a call and similar ones when the person types a", async (size) => {

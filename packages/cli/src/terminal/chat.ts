@@ -1,4 +1,4 @@
-// The chat on a terminal: connects the conversation with the gateway to the model of the screen, and gives the person's input its meaning.
+// The chat on a terminal: connects the conversation with the gateway to the model of the screen, and interprets the person's input.
 
 import { randomUUID } from "node:crypto";
 import { basename, join } from "node:path";
@@ -36,7 +36,7 @@ export interface TerminalChatOptions extends ChatStart {
   readonly commands: readonly string[];
 }
 
-/** Within this time a second Ctrl-C leaves. */
+/** A second Ctrl-C within this time closes the chat, in milliseconds. */
 const twiceMs = 2_000;
 
 /** Runs the chat until the person leaves. Returns the exit code. Throws CliError when the chat cannot begin. */
@@ -136,7 +136,7 @@ class TerminalChat {
     this.#screen.show(this.#model.state);
   }
 
-  /** Shows that a turn works that began before the chat was opened. */
+  /** Shows a turn that was already running when the chat was opened. */
   #follow(turnId: string): void {
     this.#apply({ type: "event", event: { type: "turn.started", turnId, inboxIds: [], attempt: 1 } });
   }
@@ -161,6 +161,7 @@ class TerminalChat {
       },
       frame: (frame) => {
         if (frame.type === "accepted") this.#apply({ type: "accepted", id: frame.id });
+        if (frame.type === "cancelled" && frame.turnId === null) this.#apply({ type: "stopped" });
         if (frame.type === "error" && frame.id === undefined)
           this.#apply({ type: "entry", entry: { kind: "note", tone: "error", text: frame.message } });
       },
@@ -267,7 +268,7 @@ class TerminalChat {
   #leave(): void {
     if (this.#supervisor === null) return this.#left.resolve();
     this.#ask(
-      "Stop the cluster too? y stops it · n leaves the chat, and the cluster goes on · Esc stays here",
+      "Stop the cluster too? y stops it · n leaves the chat, and the cluster keeps running · Esc stays here",
       (word) => {
         this.#keepsCluster = isNo(word);
         if (this.#keepsCluster) this.#supervisor?.keepCluster();
@@ -294,7 +295,6 @@ class TerminalChat {
     const isTwice = now - this.#interruptedAt < twiceMs;
     this.#interruptedAt = isEmpty ? now : -Infinity;
     if (isEmpty && isTwice) return this.#left.resolve();
-    if (!isEmpty || this.#stop()) return;
-    this.#note("press Ctrl-C again or Ctrl-D to leave");
+    if (isEmpty && !this.#stop()) this.#note("press Ctrl-C again or Ctrl-D to leave");
   }
 }

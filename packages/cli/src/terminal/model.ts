@@ -23,6 +23,8 @@ export type ChatInput =
   /** The person has answered this question by a message. */
   | { type: "answered"; callId: string }
   | { type: "stopping" }
+  /** The requested stop had no running turn to end, so no end of a turn follows. */
+  | { type: "stopped" }
   /** The chat itself asks; null: no longer. */
   | { type: "prompt"; text: string | null }
   | { type: "cleared" }
@@ -89,6 +91,8 @@ export class ChatModel {
         return closeQuestions(state, ({ callId }) => callId === input.callId);
       case "stopping":
         return append({ ...state, isStopping: true }, { kind: "note", tone: "plain", text: "stopping" });
+      case "stopped":
+        return { ...state, isStopping: false };
       case "prompt":
         return { ...state, prompt: input.text };
       case "cleared":
