@@ -203,7 +203,7 @@ const ProcessQuestionSchema = z.object({
   scope: ProcessScope,
   id: z.string(),
   action: z.enum(["poll", "log", "input", "signal"]),
-  /** poll: how long to wait for new output. */
+  /** poll, log: how long to wait for new output. */
   waitMs: z.number().int().min(0),
   /** log: first character; null: the first one still available. */
   offset: z.number().int().min(0).nullable(),

@@ -51,10 +51,8 @@ import { startVoice } from "./voice/voice.ts";
 /** Long, because a leader cannot continue without the store, and an outage must not lose a committed answer. */
 const storeTimeoutMs = 60 * 60 * 1000;
 
-/**
- * For this long after its start, a leader answers sampling requests for tool calls that it has not resumed yet with UNAVAILABLE: the
- * previous leader's turns are claimed at the start and every 2 s, and may wait for a slot.
- */
+// For this long after its start, a leader answers sampling requests for tool calls that it has not resumed yet with UNAVAILABLE: the
+// previous leader's turns are claimed at the start and every 2 s, and may wait for a slot.
 const takeUpMs = 15_000;
 
 /** Timeout for loading documents; on timeout a turn uses the previous ones. */

@@ -286,8 +286,7 @@ export const stepSettle = storeRequest({
   clients: ["agent-core"],
   doc: "Set the final state and result of a tool step on behalf of the leader. The first settlement wins; the reply contains it.",
   input: z.object({
-    opId: z.uuid(),
-    epoch: z.number().int(),
+    ...Fenced,
     turnId: z.string(),
     n: z.number().int(),
     state: z.enum(["done", "failed", "cancelled", "unknown"]),

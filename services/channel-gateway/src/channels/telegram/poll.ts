@@ -4,13 +4,12 @@ import { z } from "zod";
 import type { ChannelHost, LeaseRef } from "../channel.ts";
 import { ConnectionCalls } from "../connection-calls.ts";
 import { withTimeout } from "../transport.ts";
-import { formatCursor, offsetOf } from "./cursor.ts";
+import { formatCursor, offsetOf } from "../owned-cursor.ts";
 import { handleUpdate, type Bot } from "./handle-update.ts";
 import { allowedUpdates } from "./parse.ts";
 import { shownAs, Update } from "./update-schema.ts";
 
 const longPollSeconds = 30;
-const answerWithinMs = (longPollSeconds + 15) * 1000;
 /** Two pollers end each other's polls; the pause gives the outdated one time to learn that it lost the lease. */
 const conflictPauseMs = 1_000;
 
@@ -22,7 +21,7 @@ export async function poll(
 ): Promise<void> {
   const { signal } = lease;
   const calls = new ConnectionCalls("Telegram", host, signal);
-  const timely = (): AbortSignal => withTimeout(signal, answerWithinMs);
+  const timely = (): AbortSignal => withTimeout(signal, (longPollSeconds + 15) * 1000);
   const removeWebhook = () =>
     calls.succeeded("deleteWebhook", () => call("deleteWebhook", {}, z.literal(true), timely()));
   me.forget();
@@ -32,10 +31,9 @@ export async function poll(
   showCommands(host);
   await removeWebhook();
   connected();
-  const stored = offsetOf(lease.cursor, bot.id);
-  let offset = stored === null ? {} : { offset: stored };
+  let offset = offsetOf(lease.cursor, bot.id);
   while (!signal.aborted) {
-    const wait = { ...offset, timeout: longPollSeconds, allowed_updates: allowedUpdates };
+    const wait = { ...(offset === null ? {} : { offset }), timeout: longPollSeconds, allowed_updates: allowedUpdates };
     const answer = await call("getUpdates", wait, z.array(Update), timely());
     // 409: another process polls with this token (possibly this one is outdated), or a webhook was set in the meantime.
     const isConflict = answer.kind === "refused" && answer.status === 409;
@@ -45,8 +43,8 @@ export async function poll(
     connected();
     for (const [index, update] of updates.entries()) {
       if (signal.aborted) return;
-      offset = { offset: update.update_id + 1 };
-      const position = { lease, cursor: formatCursor(offset.offset, bot.id) };
+      offset = update.update_id + 1;
+      const position = { lease, cursor: formatCursor(offset, bot.id) };
       await handleUpdate(host, { account, call }, bot, update, position, updates.slice(index + 1));
     }
   }
