@@ -47,8 +47,8 @@ export function parseSettings(text: string, path: string): ParleySettings {
   return explain([parseLayer(text, path)]).settings;
 }
 
-/** The settings of this file if it had this text, with the agent files next to it and its preset. Throws ConfigError. */
-export function parseSettingsFile(path: string, text: string): ParleySettings {
+/** Like `parseSettings`, with the agent files next to the file at `path`, which need not have this text. Throws ConfigError. */
+export function parseSettingsFile(text: string, path: string): ParleySettings {
   return explain([...layersOfAgentFiles(path), parseLayer(text, path)]).settings;
 }
 

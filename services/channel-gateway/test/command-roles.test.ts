@@ -226,3 +226,11 @@ test("cancels one queued message when the platform delivers /queue cancel again"
     ["second"],
   );
 });
+
+test("adds no removed rule again when the platform delivers /rules add again", async () => {
+  const ref = randomUUID();
+  const rule = "exec(git status)";
+  assert.match(await command(owner, `/rules add allow ${rule}`, inRoom(), ref), /Allowed: exec\(git status\)/);
+  await command(owner, `/rules remove ${rule}`, inRoom());
+  assert.doesNotMatch(await command(owner, `/rules add allow ${rule}`, inRoom(), ref), /exec\(git status\)/);
+});

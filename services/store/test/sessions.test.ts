@@ -441,6 +441,14 @@ test("retention deletes archived idle sessions completely, never main or busy on
   }
 });
 
+/** Settings that allow this number of sessions less than there are. */
+async function keepingAllBut(database: ReturnType<typeof openDatabase>, count: number) {
+  const { rows } = await database.pool.query<{ count: number }>(
+    "SELECT count(*)::int FROM parley.sessions WHERE parent_id IS NULL",
+  );
+  return { retention_days: 0, call_retention_days: 0, max_sessions: (rows[0]?.count ?? 0) - count, max_messages: 0 };
+}
+
 // design: 002.23b
 test("retention deletes the least recently used sessions above the maximum, never main", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
@@ -455,11 +463,7 @@ test("retention deletes the least recently used sessions above the maximum, neve
        WHERE id = ANY($2::uuid[])`,
       [main, [main, oldest]],
     );
-    const { rows } = await database.pool.query<{ count: number }>(
-      "SELECT count(*)::int FROM parley.sessions WHERE parent_id IS NULL",
-    );
-    const max_sessions = (rows[0]?.count ?? 0) - 1;
-    const settings = { retention_days: 0, call_retention_days: 0, max_sessions, max_messages: 0 };
+    const settings = await keepingAllBut(database, 1);
     assert.deepEqual(await deleteExpiredSessions(database, settings), { sessions: 1, messages: 0 });
     const there = async (sessionId: string) =>
       (await gateway.request(store.sessionGet, { sessionId })).session !== null;
@@ -478,11 +482,7 @@ test("retention above the maximum keeps a busy session until it has ended", asyn
     await database.pool.query("UPDATE parley.sessions SET updated_at = now() - interval '40 days' WHERE id = $1", [
       busy,
     ]);
-    const { rows } = await database.pool.query<{ count: number }>(
-      "SELECT count(*)::int FROM parley.sessions WHERE parent_id IS NULL",
-    );
-    const max_sessions = (rows[0]?.count ?? 0) - 1;
-    const settings = { retention_days: 0, call_retention_days: 0, max_sessions, max_messages: 0 };
+    const settings = await keepingAllBut(database, 1);
     assert.deepEqual(await deleteExpiredSessions(database, settings), { sessions: 0, messages: 0 });
     await commit(turn.turnId, turn.nextStep);
     await database.pool.query("UPDATE parley.sessions SET updated_at = now() - interval '40 days' WHERE id = $1", [
@@ -508,19 +508,11 @@ test("retention above the maximum keeps a session that is used while it runs", a
        WHERE id = ANY($2::uuid[])`,
       [first, [first, second]],
     );
-    const { rows } = await database.pool.query<{ count: number }>(
-      "SELECT count(*)::int FROM parley.sessions WHERE parent_id IS NULL",
-    );
-    const max_sessions = (rows[0]?.count ?? 0) - 2;
+    const settings = await keepingAllBut(database, 2);
     // Both are chosen, and the retention waits for the lock of the first one.
     await holder.query("BEGIN");
     await holder.query("UPDATE parley.sessions SET updated_at = now() WHERE id = $1", [first]);
-    const deleting = deleteExpiredSessions(database, {
-      retention_days: 0,
-      call_retention_days: 0,
-      max_sessions,
-      max_messages: 0,
-    });
+    const deleting = deleteExpiredSessions(database, settings);
     await untilLocked(fixture.sql, 1);
     await talk("route:u2", "still here");
     await holder.query("COMMIT");

@@ -50,9 +50,9 @@ export function changeSettings(file: string, change: SettingsChange): void {
   const before = existsSync(file) ? readFileSync(file, "utf8") : "";
   let text: string;
   try {
-    parseSettingsFile(file, before);
+    parseSettingsFile(before, file);
     text = changedText(before, change);
-    parseSettingsFile(file, text);
+    parseSettingsFile(text, file);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new CliError(error.message);

@@ -71,10 +71,10 @@ async function add({ values, positionals, io }: Call): Promise<number> {
   };
   const added = `${before === "" || before.endsWith("\n") ? "" : "\n"}\n${tomlOf(id, table)}\n`;
   try {
-    if (parseSettingsFile(file, before).webhooks[id] !== undefined) {
+    if (parseSettingsFile(before, file).webhooks[id] !== undefined) {
       throw new CliError(`${file} already has [webhooks.${id}].`, { fix: "Choose another name, or edit the file." });
     }
-    parseSettingsFile(file, before + added);
+    parseSettingsFile(before + added, file);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new CliError(error.message);

@@ -87,7 +87,8 @@ async function spawn(
   const mode =
     input.mode ??
     (input.run_in_background === undefined ? settings.subagents.mode : input.run_in_background ? "background" : "wait");
-  const description = input.description ?? input.label ?? prompt;
+  const description =
+    [input.description, input.label].find((text) => text !== undefined && text.trim() !== "") ?? prompt;
   const started = await context.leaderStore.request(store.turnSpawn, {
     turnId: turn.turnId,
     n: step.n,

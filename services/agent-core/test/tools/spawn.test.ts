@@ -24,7 +24,9 @@ test("uses publisher, session and depth of each call when one tool serves parent
     return { ...context, policy, published, publish: (event: DurableEvent | LiveEvent) => published.push(event) };
   };
   const calls = [await atDepth(0), await atDepth(room.settings.subagents.max_depth), await atDepth(0)];
-  const outcomes = await Promise.all(calls.map((context) => tool.run('{"prompt":"look","mode":"wait"}', context)));
+  const outcomes = await Promise.all(
+    calls.map((context) => tool.run('{"prompt":"look","description":" ","mode":"wait"}', context)),
+  );
   assert.deepEqual(
     outcomes.map(({ status }) => status),
     ["waiting", "failed", "waiting"],

@@ -207,7 +207,7 @@ class Preview {
     return verdict;
   }
 
-  /** A preview whose opening got no response holds back the answer until its claim ends. */
+  /** A preview whose opening got no response holds back the answer until its claim ends: also when this gets no response either. */
   async #cancelOpening(turnId: string): Promise<void> {
     // The opening is repeated, because one that is still in flight could open the preview afterwards.
     const verdict = this.#openId === undefined ? null : await this.#open(turnId, undefined).catch(() => null);

@@ -1,5 +1,4 @@
 // The permission rules of one session: list, add and remove them.
-import { randomUUID } from "node:crypto";
 import {
   operations,
   ruleLists,
@@ -24,8 +23,10 @@ function viewOf({ deps }: OperationCall, overrides: SessionOverrides): RulesView
   };
 }
 
-async function change({ deps }: OperationCall, sessionId: string, rules: Change): Promise<SessionOverrides> {
-  const { session } = await deps.bus.request(store.sessionUpdate, { opId: randomUUID(), sessionId, rules });
+async function change(call: OperationCall, sessionId: string, rules: Change): Promise<SessionOverrides> {
+  const { deps } = call;
+  const opId = call.operationId(`rules:${sessionId}:${JSON.stringify(rules)}`);
+  const { session } = await deps.bus.request(store.sessionUpdate, { opId, sessionId, rules });
   deps.sessions.changed(sessionId);
   return existing(session, sessionId).overrides;
 }

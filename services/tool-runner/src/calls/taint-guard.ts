@@ -31,7 +31,7 @@ type Run = (ground: GuardedContext) => Promise<ToolOutput>;
 const internal = ".parley/locks/";
 const source = "a file that was written after reading untrusted content";
 
-/** `files` is undefined when file taint is not recorded. Rejects when the records cannot be read or written. */
+/** `files` is undefined when file taint is not recorded. Rejects when the records cannot be read, or not written before the call. */
 export async function withTaint(files: TaintedFiles | undefined, call: GuardedCall, run: Run): Promise<ToolOutput> {
   if (files === undefined || call.descriptor === undefined) return run(plain(call));
   const { name, effects } = call.descriptor;
