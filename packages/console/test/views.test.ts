@@ -29,7 +29,7 @@ describe("the form of an account", () => {
       "secret:webhook_secret_env": "",
       "setting:host": "irc.example.org",
       "setting:owners": "1, 2,",
-      further: `port = 6697 # with TLS\ntls = true\ngroups = ['#a']\nnick = parley\nname = 'Parley #1'`,
+      further: `port = 6697 # with TLS\ntls = true\ngroups = ['#a', "it's",]\nlimit = 1_000\nnick = parley\nname = 'Parley #1'`,
     });
     assert.deepEqual(bodyOf("irc", form), {
       channel: "irc",
@@ -39,7 +39,8 @@ describe("the form of an account", () => {
         owners: ["1", "2"],
         port: 6697,
         tls: true,
-        groups: ["#a"],
+        groups: ["#a", "it's"],
+        limit: 1000,
         nick: "parley",
         name: "Parley #1",
       },

@@ -1,5 +1,4 @@
 // The request that the form of a new account describes. Pure.
-import { parse } from "smol-toml";
 
 /** Settings whose values are lists; the form separates them by commas. */
 const lists = new Set(["owners", "allow_from", "groups"]);
@@ -32,10 +31,20 @@ function itemsOf(text: string): string[] {
   return text.split(",").flatMap((item) => (item.trim() === "" ? [] : [item.trim()]));
 }
 
-/** A value in TOML; anything else is a text without quotes. */
+/** In a value of TOML on one line: strings of either kind, comments, trailing commas, and underscores in numbers. */
+const tomlTokens = /"(?:\\.|[^"\\])*"|'([^']*)'|#.*$|,(?=\s*\])|(?<=\d)_(?=\d)/g;
+
+/**
+ * A value as in parley.toml; anything else is a text without quotes. What TOML has beyond JSON on one line is rewritten: its parsers
+ * are larger than what the size limit of the page leaves.
+ */
 function valueOf(text: string): unknown {
+  const json = text.replace(tomlTokens, (token, literal: string | undefined) => {
+    if (literal !== undefined) return JSON.stringify(literal);
+    return token.startsWith('"') ? token : "";
+  });
   try {
-    return parse(`value = ${text}`)["value"];
+    return JSON.parse(json) as unknown;
   } catch {
     return text;
   }
