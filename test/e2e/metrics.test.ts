@@ -108,7 +108,8 @@ describe("a cluster that has answered", () => {
     assert.equal(value("parley_turn_first_text_seconds_count"), sessions + 1);
     assert.equal(value("parley_model_calls_total", { provider: "rehearsal", outcome: "ok" }), sessions + 2);
     assert.equal(value("parley_tool_calls_total", { tool: "ls", state: "done" }), 1);
-    assert.equal(value("parley_store_requests_total", { verb: "inbox.put", outcome: "ok" }), sessions + 1);
+    // A request without an answer in time is repeated, and counted again.
+    assert.ok((value("parley_store_requests_total", { verb: "inbox.put", outcome: "ok" }) ?? 0) > sessions);
     assert.equal(value("parley_http_refused_total", { reason: "token" }), 1);
     assert.ok((value("parley_http_requests_total", { route: "/api/messages", status: "2xx" }) ?? 0) > sessions);
     assert.equal(value("parley_bus_connected"), services.length);

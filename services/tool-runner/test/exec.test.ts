@@ -33,7 +33,10 @@ const limits: ExecLimits = {
   maxProcesses: 100,
   maxMemoryBytes: 256 * 1024 * 1024,
 };
-const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 60 };
+/** Commands stay in the foreground and are not stopped, however busy the machine is; tests of a timeout set their own. */
+const times = { timeoutSeconds: 250, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 60 };
+/** Timeout of commands that have to print something before it. */
+const shortSeconds = 3;
 
 interface Exec extends AsyncDisposable {
   ground: WorkspaceFixture;
@@ -105,21 +108,21 @@ for (const setting of ["bubblewrap", "none"] as const) {
     test("sends SIGTERM at the timeout, and returns the output of the trap", async () => {
       const { content, isError } = await exec.run({
         command: "trap 'echo last word; exit 0' TERM; echo begun; while :; do sleep 0.05; done",
-        timeout_seconds: 1,
+        timeout_seconds: shortSeconds,
       });
       assert.equal(isError, true);
       assert.match(content, /begun/);
       assert.match(content, /last word/);
-      assert.match(content, /Stopped: the command did not end within 1 seconds/);
+      assert.match(content, /Stopped: the command did not end within 3 seconds/);
     });
 
     test("kills a command that ignores SIGTERM two seconds later", async () => {
       const sleep = sleeper();
       const started = performance.now();
-      const { content } = await exec.run({ command: `trap '' TERM; echo deaf; ${sleep}`, timeout_seconds: 1 });
+      const { content } = await exec.run({ command: `trap '' TERM; echo deaf; ${sleep}`, timeout_seconds: shortSeconds });
       const seconds = (performance.now() - started) / 1_000;
       assert.match(content, /deaf/);
-      assert.ok(seconds >= 2.9, `${seconds} s`);
+      assert.ok(seconds >= shortSeconds + 1.9, `${seconds} s`);
       assert.deepEqual(running(sleep), []);
     });
 
@@ -198,20 +201,25 @@ for (const setting of ["bubblewrap", "none"] as const) {
     });
 
     test("stops a command that prints 10 GB early, at low memory and disk cost", async () => {
+      // Several times what the garbage of the read chunks takes before it is collected.
+      const maxOutputBytes = 256 * 1024 * 1024;
+      await using generous = await makeExec(setting, undefined, undefined, { ...limits, maxOutputBytes });
       const before = process.memoryUsage.rss();
-      const { content, isError } = await exec.run({ command: "yes 'all work and no play' | head -c 10G" });
+      const { content, isError } = await generous.run({ command: "yes 'all work and no play' | head -c 10G" });
       assert.equal(isError, true);
-      assert.match(content, /Stopped: the command printed more than 64 MiB/);
+      assert.match(content, /Stopped: the command printed more than 256 MiB/);
       const grownMib = (process.memoryUsage.rss() - before) / 1024 / 1024;
-      assert.ok(grownMib < 80, `memory grew by ${grownMib.toFixed(1)} MiB`);
-      const folder = join(exec.ground.inside, ".parley/output");
-      for (const name of await readdir(folder)) assert.ok((await stat(join(folder, name))).size <= 10 * 1024 * 1024);
+      assert.ok(grownMib < 128, `memory grew by ${grownMib.toFixed(1)} MiB`);
+      const folder = join(generous.ground.inside, ".parley/output");
+      const names = await readdir(folder);
+      assert.equal(names.length, 1);
+      for (const name of names) assert.ok((await stat(join(folder, name))).size <= 10 * 1024 * 1024);
     });
 
     test("ends a fork bomb at the process limit and keeps running", async () => {
       // The shell that has to end starts nothing but the bomb: otherwise it would retry for many seconds.
       const command = "bomb() { bomb | bomb & }; sleep 1 & second=$!; (bomb) & wait $second";
-      const { content } = await exec.run({ command, timeout_seconds: 3 });
+      const { content } = await exec.run({ command });
       // Refused by the kernel, counted by the kernel, or counted by the service.
       assert.match(content, /limit of 100 processes|more than 100 processes|Resource temporarily unavailable/);
       assert.doesNotMatch(content, /did not end within/);
@@ -222,14 +230,15 @@ for (const setting of ["bubblewrap", "none"] as const) {
       const one = await exec.run({ command: "perl -e '$x = \"a\" x (600 << 20); sleep 1'" });
       assert.doesNotMatch(one.content, /exit code 0/);
       // Each is below the limit of one process; together they exceed the limit of the command.
-      const many = await exec.run({
-        command: "for i in 1 2 3 4; do perl -e '$x = \"a\" x (110 << 20); sleep 2' & done; wait",
-      });
+      const child = '$x = "a" x (110 << 20); sleep 200; exit';
+      const program = `@all = map { my $one = fork; if (!$one) { ${child} } $one } 1..4; wait; kill TERM => @all`;
+      const many = await exec.run({ command: `perl -e '${program}'` });
       assert.match(many.content, /256 MiB of memory/);
     });
 
     test("limits the size of a file", async () => {
-      const { content } = await exec.run({ command: "head -c 3G /dev/zero > huge; stat -c %s huge; rm -f huge" });
+      const write = "dd if=/dev/zero of=huge bs=1M seek=1020 count=8";
+      const { content } = await exec.run({ command: `${write}; stat -c %s huge; rm -f huge` });
       assert.match(content, /^1073741824$/m);
     });
 
