@@ -119,7 +119,10 @@ for (const setting of ["bubblewrap", "none"] as const) {
     test("kills a command that ignores SIGTERM two seconds later", async () => {
       const sleep = sleeper();
       const started = performance.now();
-      const { content } = await exec.run({ command: `trap '' TERM; echo deaf; ${sleep}`, timeout_seconds: shortSeconds });
+      const { content } = await exec.run({
+        command: `trap '' TERM; echo deaf; ${sleep}`,
+        timeout_seconds: shortSeconds,
+      });
       const seconds = (performance.now() - started) / 1_000;
       assert.match(content, /deaf/);
       assert.ok(seconds >= shortSeconds + 1.9, `${seconds} s`);

@@ -55,8 +55,6 @@ export interface RestartTimes {
 export const restartTimes: RestartTimes = { firstMs: 250, maxMs: 30_000, breakAfter: 6, breakMs: 300_000 };
 
 export interface ServerTimes extends RestartTimes {
-  /** How long a call waits for a server that is starting. */
-  readyMs: number;
   /** Timeout of the liveness check after a call timed out. */
   aliveMs: number;
 }

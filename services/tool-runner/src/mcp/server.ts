@@ -101,7 +101,7 @@ export class McpServer {
     while (this.#state.kind === "starting") await this.#moved.promise;
   }
 
-  /** Resolves when the server is no longer starting, after `readyMs`, or when the signal is aborted. */
+  /** Resolves when the server is no longer starting, after the time limit of its start, or when the signal is aborted. */
   async started(signal: AbortSignal): Promise<void> {
     await this.#until(({ kind }) => kind !== "starting" && kind !== "restarting", signal);
   }
@@ -294,7 +294,7 @@ export class McpServer {
   }
 
   async #until(wanted: (state: State) => boolean, signal: AbortSignal): Promise<void> {
-    const over = AbortSignal.any([signal, AbortSignal.timeout(this.#deps.times.readyMs)]);
+    const over = AbortSignal.any([signal, AbortSignal.timeout(this.plan.startTimeoutMs)]);
     while (!wanted(this.#state) && !over.aborted) await abortable(this.#moved.promise, over).catch(() => undefined);
   }
 }

@@ -33,7 +33,7 @@ const maxCatalogBytes = 256 * 1024;
 /** How long a request for a link waits for a server that is starting. */
 const consentMs = 15_000;
 
-const serverTimes: ServerTimes = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
+const serverTimes: ServerTimes = { ...restartTimes, aliveMs: 5_000 };
 
 export interface Mcp {
   /** Built-in tools for working with the servers. */

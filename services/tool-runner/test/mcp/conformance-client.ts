@@ -50,7 +50,7 @@ async function useServer(run: ConformanceRun, folder: string): Promise<void> {
   const config = await configOf(run, folder);
   const vault = new TokenStore(join(folder, "vault"), config.key ?? "");
   const log = createLogger({ service: "test", replica: "test", level: "warn" });
-  const times = { ...restartTimes, readyMs: 120_000, aliveMs: 5_000 };
+  const times = { ...restartTimes, aliveMs: 5_000 };
   const signal = AbortSignal.timeout(200_000);
   const agree = async (link: string): Promise<void> => {
     const response = await fetch(link, { redirect: "manual" });

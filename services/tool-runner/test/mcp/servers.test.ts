@@ -67,7 +67,7 @@ before(async () => {
   };
   runner = await fixture.runner(
     "tool-runner-1",
-    { mcpTimes: { firstMs: 20, maxMs: 100, breakAfter: 4, breakMs: 600_000, readyMs: 15_000, aliveMs: 1_000 } },
+    { mcpTimes: { firstMs: 20, maxMs: 100, breakAfter: 4, breakMs: 600_000, aliveMs: 1_000 } },
     environment,
   );
   await until((all) => all.filter(({ state }) => state === "ready").length === 8);
@@ -295,6 +295,25 @@ describe("servers that misbehave", () => {
       ["LANG", "PARLEY_MCP_SERVER", "PARLEY_TOOL_NAUGHTY", "PATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH"],
     );
   });
+});
+
+test("a call waits for a starting server as long as its start may take", async () => {
+  const own = new Cleanup();
+  try {
+    const other = await openRunnerFixture(own);
+    const settings = join(await temporaryFolder(own), "parley.toml");
+    const server = '[mcp.servers.hanging]\ncommand = "sleep"\nargs = ["100000"]\nstart_timeout_seconds = 1\n';
+    await writeFile(settings, server);
+    // After its second failure the server would be called broken.
+    const mcpTimes = { firstMs: 20, maxMs: 100, breakAfter: 2, breakMs: 600_000, aliveMs: 1_000 };
+    await other.runner("tool-runner-1", { mcpTimes }, { ...environment, PARLEY_CONFIG: settings });
+    const [request] = await other.plan([{ tool: "mcp__hanging__ask", class: "once" }]);
+    assert.ok(request !== undefined);
+    const { result } = await other.call(request, 30_000);
+    assert.match(result.content, /nothing was called\. The server is (re)?starting/);
+  } finally {
+    await own[Symbol.asyncDispose]();
+  }
 });
 
 describe("the end", () => {

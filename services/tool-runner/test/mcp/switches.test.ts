@@ -16,7 +16,7 @@ import { openRunnerFixture, type RunnerFixture } from "../support/runner-fixture
 import { everything } from "./programs.ts";
 
 const modern = fileURLToPath(new URL("servers/modern.ts", import.meta.url));
-const patience = { firstMs: 20, maxMs: 50, breakAfter: 3, breakMs: 600_000, readyMs: 15_000, aliveMs: 1_000 };
+const patience = { firstMs: 20, maxMs: 50, breakAfter: 3, breakMs: 600_000, aliveMs: 1_000 };
 
 /** A fixture with three servers: one from npm, a test server, and one whose program does not exist yet. */
 async function open(cleanup: Cleanup, storeEnv: Record<string, string> = {}) {
