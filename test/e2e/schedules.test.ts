@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { store, type Schedule } from "@parley/contracts";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { loadSize } from "@parley/testing/property-runs";
 import { pollUntil } from "@parley/testing/until";
 import { Client } from "pg";
 import { z } from "zod";
@@ -165,9 +166,9 @@ async function query<Row>(cluster: TestCluster, text: string, values: unknown[] 
   }
 }
 
-const jobs = 10_000;
+const jobs = loadSize({ usual: 2_000, full: 10_000 });
 
-/** Ten thousand jobs with one session each, all due at the same moment, a few seconds from now. */
+/** Jobs with one session each, all due at the same moment, a few seconds from now. */
 async function makeJobs(cluster: TestCluster, client: ApiClient): Promise<Date> {
   const template = (
     await call(client, "/api/schedules", JobAnswer, { schedule: "every 1h", prompt: "say: done", target: "own" })

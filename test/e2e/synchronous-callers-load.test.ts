@@ -3,14 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Cleanup, startTestCluster } from "@parley/testing";
+import { loadSize } from "@parley/testing/property-runs";
 import { load } from "./support/callers.ts";
 
 const cases = [
-  { name: "the settings are the defaults", settings: "", callers: 200 },
+  { name: "the settings are the defaults", settings: "", callers: loadSize({ usual: 60, full: 200 }) },
   {
     name: "all of them wait in one thread whose messages interrupt",
     settings: 'preset = "singleton"\n[queue]\nmode = "interrupt"\n',
-    callers: 100,
+    callers: loadSize({ usual: 40, full: 100 }),
   },
 ];
 

@@ -17,6 +17,8 @@ import { startGatewayStack, token, type GatewayStack, type Replica } from "./sup
 let stack: GatewayStack;
 let api: Replica;
 let bus: Bus;
+/** The limit of the gateway `api`: several chunks. */
+const maxBytes = 2_000_000;
 /** The attachments of the answer to a text. */
 const outgoing = new Map<string, Attachment[]>();
 
@@ -54,11 +56,12 @@ const upload = (body: Uint8Array, name?: string, type = "application/octet-strea
     body: new Uint8Array(body),
   });
 
-// Limited concurrency: otherwise the tests wait for each other, especially for the one that transfers 20 MiB.
+// Limited concurrency: otherwise the tests wait for each other.
 describe("files", { concurrency: 3 }, () => {
   before(async () => {
     stack = await startGatewayStack();
-    api = await stack.gateway({ name: "api" });
+    const settings = parseSettings(`[attachments]\nmax_bytes = ${maxBytes}`, "test");
+    api = await stack.gateway({ name: "api", config: { settings } });
     bus = await stack.stack.bus("channel-gateway");
     stack.agent.script = (said) => ({ deltas: ["here"], attachments: outgoing.get(said) ?? [] });
   });
@@ -137,9 +140,9 @@ describe("files", { concurrency: 3 }, () => {
     assert.ok(!JSON.stringify(said).includes(peer.token));
   });
 
-  test("acknowledges a message with 20 MB before its file is fetched, and keeps a later text behind it", async () => {
+  test("acknowledges a message before its file is fetched, and keeps a later text behind it", async () => {
     await using peer = await startTelegramPeer();
-    const content = randomBytes(20_000_000);
+    const content = randomBytes(2_000_000);
     const download = Promise.withResolvers<void>();
     peer.fail("file", { kind: "hold", until: download.promise });
     const webhook = 'mode = "webhook"\nwebhook_secret_env = "PARLEY_CHANNEL_HOOK"';
@@ -294,13 +297,13 @@ describe("files", { concurrency: 3 }, () => {
     assert.deepEqual(Buffer.from(await given.arrayBuffer()), page);
   });
 
-  test("accepts 20 MiB and refuses larger or empty files, invalid tokens and invalid hashes", async () => {
-    const largest = randomBytes(20 * 1024 * 1024);
+  test("accepts files up to the limit and refuses larger or empty ones, invalid tokens and invalid hashes", async () => {
+    const largest = randomBytes(maxBytes);
     const kept = await upload(largest);
     assert.equal(kept.status, 201);
     const given = await api.call(`/api/attachments/${hashOf(largest)}`);
     assert.equal(hashOf(Buffer.from(await given.arrayBuffer())), hashOf(largest));
-    assert.equal((await upload(Buffer.alloc(20 * 1024 * 1024 + 1))).status, 413);
+    assert.equal((await upload(Buffer.alloc(maxBytes + 1))).status, 413);
     assert.equal((await upload(Buffer.alloc(0))).status, 400);
     const stranger = { method: "POST", body: "x" };
     assert.equal((await fetch(`${api.url}/api/attachments`, stranger)).status, 401);

@@ -139,7 +139,7 @@ const commitOnce = (uploadId: string) =>
   );
 
 test("large content is in the bucket, small content in the database, and both are deleted", async () => {
-  const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
+  const [small, content] = [randomBytes(1_000), randomBytes(3 * 1024 * 1024)];
   await storeBlob(bus, small);
   await storeBlob(bus, content);
   assert.equal((await keysOf(content)).length, 1);

@@ -59,7 +59,7 @@ async function simpleChat(call: Call): Promise<string> {
   return events.flatMap(({ type, data }) => (type === "token" ? [String(data)] : [])).join("");
 }
 
-/** POST /api/messages with `exclusive`, then GET /api/messages/:id until the turn has ended. */
+/** POST /api/messages with `exclusive`, then GET /api/messages/:id until the turn has ended; again when the store was too slow (503). */
 async function message(call: Call): Promise<string> {
   const { url, token, text, conversation, signal } = call;
   const reading = { headers: { authorization: `Bearer ${token}` }, signal: signal ?? null };
@@ -67,8 +67,11 @@ async function message(call: Call): Promise<string> {
   const { messageId } = Kept.parse(JSON.parse(body));
   for (;;) {
     const response = await fetch(`${url}/api/messages/${messageId}`, reading);
-    const { turn } = State.parse(JSON.parse(await bodyOf(response, 200)));
-    if (turn !== null && turn.state !== "running") return turn.text ?? "";
+    if (response.status === 503) await response.body?.cancel();
+    else {
+      const { turn } = State.parse(JSON.parse(await bodyOf(response, 200)));
+      if (turn !== null && turn.state !== "running") return turn.text ?? "";
+    }
     await delay(100);
   }
 }
