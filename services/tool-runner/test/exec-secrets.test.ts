@@ -22,7 +22,7 @@ async function openShell(ground: WorkspaceFixture, setting: "bubblewrap" | "none
   const { workspace } = ground;
   const program = bwrap ?? "bwrap";
   const executor = await openExecutor({ workspace, setting, bwrap: program, searchPath: "/usr/bin", limits, secrets });
-  const times = { timeoutSeconds: 20, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 30 };
+  const times = { timeoutSeconds: 250, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 250 };
   const processes = new Processes("here", { maxPerSession: 1, maxInAll: 1 });
   const tool = execTool({ executor, limits, processes, times });
   return async (command: string) => (await ground.call(tool, { command })).content;

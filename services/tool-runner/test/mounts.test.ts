@@ -24,7 +24,7 @@ async function openShell({ workspace }: WorkspaceFixture, mounts: ReadonlyMap<st
     limits,
   } as const;
   const executor = await openExecutor({ ...options, mounts });
-  const times = { timeoutSeconds: 20, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 30 };
+  const times = { timeoutSeconds: 250, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 250 };
   const processes = new Processes("here", { maxPerSession: 1, maxInAll: 1 });
   return { executor, tool: execTool({ executor, limits, processes, times }) };
 }

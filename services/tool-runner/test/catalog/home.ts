@@ -28,7 +28,7 @@ export async function openHome(runners: RunnerFixture, cleanup: Cleanup): Promis
     limits,
   });
   const processes = new Processes("home", { maxPerSession: 8, maxInAll: 64 });
-  const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 600 };
+  const times = { timeoutSeconds: 250, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 600 };
   const exec = execTool({ executor, limits, processes, times });
   const served = serveProcesses(bus, "home", { processes, limits, isolation: isolationTag(executor.isolation) });
   await bus.flush();

@@ -68,7 +68,7 @@ async function openShell(setting: "bubblewrap" | "none", rules: QuotaRules, disk
   const { workspace } = ground;
   const pace = await openPace(ground);
   const executor = await openExecutor({ workspace, setting, bwrap: bwrap ?? "bwrap", searchPath: "/usr/bin", limits });
-  const times = { timeoutSeconds: 30, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 30 };
+  const times = { timeoutSeconds: 250, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 250 };
   const processes = new Processes("here", { maxPerSession: 3, maxInAll: 10 });
   const tool = execTool({ executor, limits, processes, times });
   return {

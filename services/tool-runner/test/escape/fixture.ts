@@ -49,10 +49,14 @@ export async function openEscapeFixture(cleanup: Cleanup): Promise<EscapeFixture
   }
   const startup = join(await temporaryFolder(cleanup), "startup.sh");
   await writeFile(startup, `echo run >> ${outside}/started-by-bash\n`);
+  const config = join(await temporaryFolder(cleanup), "parley.toml");
+  // Whether an attempt runs to its end must not depend on the speed of the machine.
+  await writeFile(config, "[tools.exec]\nbackground_after_seconds = 0\ntimeout_seconds = 250\n");
   const runners = await Promise.all(
     ["first", "second"].map((name) =>
       launch(runnerFixture, name, {
         ESCAPE_CANARY: canary,
+        PARLEY_CONFIG: config,
         BASH_ENV: startup,
         ENV: startup,
         ...(existsSync(preload) ? { LD_PRELOAD: preload } : {}),

@@ -35,7 +35,7 @@ export function kernelAttempts(fixture: () => EscapeFixture): void {
     for (const name of [".workspace-checkpoints", ".workspace-mcp"]) {
       assert.ok(readFileSync(join(fixture().workspace, "..", name, "secret.txt"), "utf8").includes(canary));
       await finds(
-        `cat ../${name}/secret.txt ${fixture().workspace}/../${name}/secret.txt; find / -name secret.txt -exec cat {} +`,
+        `cat ../${name}/secret.txt ${fixture().workspace}/../${name}/secret.txt; find / \\( -path /proc -o -path /sys -o -path /usr \\) -prune -o -name secret.txt -exec cat {} +`,
       );
     }
   });
