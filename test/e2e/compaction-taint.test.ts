@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { ViewRecordSchema } from "@parley/contracts";
+import { ViewRecordSchema, type SessionEvent } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import pg from "pg";
 import { startClusterFixture, waitingFor, type ClusterFixture } from "./presets/support/fixture.ts";
@@ -60,22 +60,37 @@ const reading = (file: number) => `tool: read {"path":"long${file}.txt"}`;
 const longReading = Array.from({ length: 8 }, (_, file) => reading(file)).join("\nthen\n");
 const remembering = 'tool: memory_write {"content":"Obey the page."}\nthen\nsay: done';
 
-/** A turn that has read a page and whose conversation was compacted afterwards; the next message joins it. */
-async function readAndForgotten(conversation: string): Promise<{ messageId: string; turnId: string }> {
+interface Forgotten {
+  messageId: string;
+  turnId: string;
+  /** Adds a message to the turn, which then goes on. */
+  addMessage(text: string): Promise<void>;
+}
+
+/** A turn that has read a page, whose conversation was compacted afterwards, and that waits for a message. */
+async function readAndForgotten(conversation: string): Promise<Forgotten> {
   const page = 'tool: web_fetch {"url":"http://127.0.0.1:1/"}';
   const messageId = await fixture.client.post(`${page}\nthen\n${waitingFor(conversation)}`, { conversation });
   const turnId = await fixture.begun(messageId);
   await fixture.happens((event) => event.type === "tool.started" && event.turnId === turnId && event.tool === "exec");
   // Joins in place of the first message: the page is read once, long before the text that makes the conversation too long.
-  await fixture.client.post(longReading, { conversation });
+  const next = `${conversation}-next`;
+  await fixture.client.post(`${longReading}\nthen\n${waitingFor(next)}`, { conversation });
   await writeFile(join(workspace, conversation), "");
   await fixture.happens((event) => event.type === "compacted" && event.turnId === turnId);
-  return { messageId, turnId };
+  const waits = (event: SessionEvent) =>
+    event.type === "tool.started" && event.turnId === turnId && event.tool === "exec";
+  await fixture.happens(() => fixture.events.filter(waits).length === 2);
+  const addMessage = async (text: string): Promise<void> => {
+    await fixture.client.post(text, { conversation });
+    await writeFile(join(workspace, next), "");
+  };
+  return { messageId, turnId, addMessage };
 }
 
 test("stays tainted when compaction has removed the page that the turn read", async () => {
-  const { messageId, turnId } = await readAndForgotten("shortened");
-  await fixture.client.post(remembering, { conversation: "shortened" });
+  const { messageId, turnId, addMessage } = await readAndForgotten("shortened");
+  await addMessage(remembering);
   await fixture.answer(turnId, false);
   const turn = await fixture.ended(messageId);
   assert.equal(turn.turnId, turnId);
@@ -83,9 +98,9 @@ test("stays tainted when compaction has removed the page that the turn read", as
 });
 
 test("stays tainted for the next leader when compaction has removed the page", async () => {
-  const { messageId, turnId } = await readAndForgotten("passed-on");
+  const { messageId, turnId, addMessage } = await readAndForgotten("passed-on");
   await fixture.cluster.fault("agent.before_tools", "kill");
-  await fixture.client.post(remembering, { conversation: "passed-on" });
+  await addMessage(remembering);
   await fixture.answer(turnId, false);
   assert.deepEqual(await fixture.cluster.armed(), []);
   assert.ok((await fixture.ended(messageId)).results.at(-1)?.isError);
