@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { store, type Schedule } from "@parley/contracts";
-import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { Cleanup, startTelegramPeer, untilServersReady, type TelegramPeer } from "@parley/testing";
 import { everything, ownServer } from "../../services/tool-runner/test/mcp/programs.ts";
 import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 import { beatThatFires, createJob, finishedRuns, runJob, writeDocument } from "./support/jobs.ts";
@@ -49,6 +49,7 @@ ${server("brief", [everything, "stdio"], "question_seconds = 1")}
 `,
     secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
   });
+  await untilServersReady(fixture.client, ["asking", "hasty", "form", "brief"], 2);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

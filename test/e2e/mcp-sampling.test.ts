@@ -2,7 +2,14 @@
 // approval, is limited, counts for the turn, and ends with the call.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import {
+  apiClient,
+  Cleanup,
+  startTestCluster,
+  untilServersReady,
+  type ApiClient,
+  type TestCluster,
+} from "@parley/testing";
 import { z } from "zod";
 import { everything, ownServer, startEverything } from "../../services/tool-runner/test/mcp/programs.ts";
 
@@ -65,6 +72,8 @@ ${own("absent", 'sampling = { enabled = true, ask = false, model = "openai:none"
     settings,
   });
   client = apiClient(cluster.httpUrls, cluster.token);
+  const names = [...settings.matchAll(/^\[mcp\.servers\.(\w+)\]$/gm)].map(([, name = ""]) => name);
+  await untilServersReady(client, names);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

@@ -7,7 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pollUntil } from "@parley/testing/until";
-import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import {
+  apiClient,
+  Cleanup,
+  startTestCluster,
+  untilServersReady,
+  type ApiClient,
+  type TestCluster,
+} from "@parley/testing";
 import { z } from "zod";
 import { everything, filesystem, memory, startEverything } from "../../services/tool-runner/test/mcp/programs.ts";
 
@@ -62,6 +69,7 @@ ask = ["mcp__graph__create_entities"]
     env: { "tool-runner": { PARLEY_TOOL_UNUSED: "x", MEMORY_FILE_PATH: join(folder, "graph.jsonl") } },
   });
   client = apiClient(cluster.httpUrls, cluster.token);
+  await untilServersReady(client, ["local", "remote", "files", "graph"]);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

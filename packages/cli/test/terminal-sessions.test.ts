@@ -8,7 +8,14 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
+import {
+  apiClient,
+  Cleanup,
+  startTelegramPeer,
+  startTestCluster,
+  untilServersReady,
+  type TestCluster,
+} from "@parley/testing";
 
 import { everything, ownServer } from "../../../services/tool-runner/test/mcp/programs.ts";
 import { parley } from "./support/parley.ts";
@@ -56,6 +63,7 @@ era = "legacy"
 sampling = { enabled = true }
 `,
   });
+  await untilServersReady(apiClient(cluster.httpUrls, cluster.token), ["speech", "form"]);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 

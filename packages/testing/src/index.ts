@@ -38,6 +38,7 @@ export {
 export { MatrixPerson, type MatrixEvent } from "./peers/synapse/person.ts";
 export { type NioPerson } from "./peers/synapse/nio.ts";
 export { checkoutPrograms, cliPrograms } from "./cli-programs.ts";
+export { untilServersReady } from "./mcp-servers.ts";
 export { servicePrograms, suiteBundles } from "./service-programs.ts";
 export { startFaultyProxy, type FaultyProxy } from "./peers/synapse/faulty-proxy.ts";
 export { missingSynapse, startSynapse, type Synapse } from "./peers/synapse/index.ts";
