@@ -132,7 +132,11 @@ test("streams text, tools and the end over a WebSocket, and resumes by sequence 
   const id = randomUUID();
   first.send({ type: "subscribe", session: "http:default:ws", after: afterSeq });
   await first.subscribed;
+  // The reply after the call waits behind its first text: text that arrives after its stored message is not sent.
+  const [, release] = [testModel().strict.holdNext(), testModel().strict.holdNext()];
   first.send({ type: "message", id, conversation: "ws", text: "think: let me see\ntool: ls {}\nthen\nsay: seen" });
+  await first.until((event) => event.type === "text.delta");
+  release();
   const events = await first.until((event) => event.type === "turn.finished");
   const types = events.map((event) => event.type);
   for (const type of [

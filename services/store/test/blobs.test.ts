@@ -125,6 +125,8 @@ test("transfers that wait for the database use a quarter of the connections", as
   };
   const locker = await database.pool.connect();
   await locker.query("BEGIN");
+  // The connection waits as long as the requests below need.
+  await locker.query("SET LOCAL idle_in_transaction_session_timeout = 0");
   await locker.query("LOCK TABLE parley.blob_upload_chunks IN EXCLUSIVE MODE");
   const puts = Array.from({ length: 20 }, (_, n) =>
     gateway.request(store.blobPut, { uploadId, n, data: chunk(content, n) }),

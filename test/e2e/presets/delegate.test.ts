@@ -192,7 +192,7 @@ function reportIn(content = ""): string {
 
 /** The task of one of two sub-agents, each of which ends only when both are at work. */
 const meet = (mine: string, theirs: string) =>
-  `tool: exec ${JSON.stringify({ command: `touch ${mine}` })}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
+  `tool: exec ${JSON.stringify({ command: `touch ${mine}`, wait_seconds: 120 })}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
 
 describe("parallel tools", () => {
   // design: 001.2, preset.3, 001.18e, 002.33b
