@@ -88,6 +88,29 @@ describe("Claude at a mock endpoint that rejects what the real one rejects", () 
     assert.deepEqual(await kinds("claude-y"), ["text"]);
   });
 
+  test("sends calls of other models under ids that the API accepts", async () => {
+    const [first, second] = ["functions.now:0", "functions.now/0"];
+    const calls = [first, second].map((id): Part => ({ type: "tool_call", id, name: "now", input: "{}" }));
+    const results = [first, second].map((id): Part => ({
+      type: "tool_result",
+      id,
+      name: "now",
+      content: "noon",
+      isError: false,
+    }));
+    const messages = [
+      user("look"),
+      { role: "assistant" as const, parts: calls },
+      { role: "user" as const, parts: results },
+    ];
+    await claude(strict.url).stream({ ...requestOf(...messages), tools: [now] }, deaf, never);
+    const [, called, answered] = strict.requests.at(-1)?.messages ?? [];
+    const ids = called?.content.map((block) => (block.type === "tool_use" ? block.id : ""));
+    const answeredIds = answered?.content.map((block) => (block.type === "tool_result" ? block.tool_use_id : ""));
+    assert.equal(new Set(ids).size, 2);
+    assert.deepEqual(answeredIds, ids);
+  });
+
   // design: 002.29
   test("starts with the same bytes after appending and finds its cache after eleven parallel calls", async () => {
     const provider = claude(strict.url);
@@ -276,6 +299,7 @@ describe("Claude's failures", () => {
       streaming(begin + event("error", { error: { type: "overloaded_error", message: "busy" } })),
     ],
     ["a stream that ends early", "connection", streaming(begin + saying)],
+    ["a stream that ends inside an event", "connection", streaming(begin + saying.slice(0, -9))],
     ["a connection that breaks", "connection", streaming(begin + saying, (response) => response.destroy())],
     ["a connection that is refused", "connection", (response) => response.destroy()],
   ];
@@ -320,6 +344,15 @@ describe("Claude's failures", () => {
       "a prompt that is too long",
       "context_overflow",
       refusal(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
+    ],
+    [
+      "a prompt that leaves too little room for the answer",
+      "context_overflow",
+      refusal(
+        400,
+        "invalid_request_error",
+        "input length and `max_tokens` exceed context limit: 7 + 2 > 8, decrease input length or `max_tokens` and try again",
+      ),
     ],
   ];
   for (const [name, expected, answer] of final) {

@@ -48,7 +48,8 @@ function failureOf(error: Refusal, message: string): ModelFailure {
   if (status === 401 || status === 403) return "auth";
   if (status === 402) return "spend_limit";
   if (type === "not_found_error" && message.startsWith("model:")) return "unknown_model";
-  if (status === 413 || /prompt is too long|context window/i.test(message)) return "context_overflow";
+  if (status === 413 || /prompt is too long|context window|exceed context limit/i.test(message))
+    return "context_overflow";
   return "invalid";
 }
 

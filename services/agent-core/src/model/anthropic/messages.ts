@@ -5,6 +5,7 @@ import { APIConnectionError, APIError } from "@anthropic-ai/sdk";
 import { currentValue, type Secret } from "@parley/chassis";
 import { parseJson } from "@parley/kit";
 import { httpFetch } from "../http-fetch.ts";
+import { ModelError } from "../provider.ts";
 import { SseParser, type SseEvent } from "../sse.ts";
 
 type StreamEvent = Anthropic.Beta.BetaRawMessageStreamEvent;
@@ -27,7 +28,7 @@ export class MessagesEndpoint {
 
   /**
    * Sends a request with this JSON text and returns the events of its reply, as many at once as arrive together. Throws APIError if the API
-   * refuses it or reports an error in the stream, and APIConnectionError if it cannot be reached.
+   * refuses it or reports an error in the stream, APIConnectionError if it cannot be reached, and ModelError if an event is cut off.
    */
   async open(body: string, betas: readonly string[], signal: AbortSignal): Promise<AsyncIterable<StreamEvent[]>> {
     const { url, headers } = await this.#targetFor(betas);
@@ -68,6 +69,9 @@ function read(events: readonly SseEvent[], response: Response): StreamEvent[] {
       const body = parseJson(data) as { error?: { type?: Anthropic.ErrorType } } | undefined;
       throw new APIError(undefined, body ?? {}, undefined, response.headers, body?.error?.type);
     }
-    return name === "" || name === "ping" || data === "" ? [] : [JSON.parse(data) as StreamEvent];
+    if (name === "" || name === "ping" || data === "") return [];
+    const event = parseJson(data);
+    if (event === undefined) throw new ModelError("connection", "the model's stream ended inside an event");
+    return [event as StreamEvent];
   });
 }

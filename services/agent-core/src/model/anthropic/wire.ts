@@ -1,5 +1,6 @@
 // Converts Parley's prompt to Anthropic's request; pure. Equal prompts produce equal bytes, and a longer prompt starts
 // with the bytes of the shorter one: the provider's cache and the signatures of thinking depend on it.
+import { createHash } from "node:crypto";
 import { parseJsonObject } from "@parley/kit";
 import type Anthropic from "@anthropic-ai/sdk";
 import type { ModelsSettings, Part, ToolResult } from "@parley/contracts";
@@ -149,12 +150,12 @@ function toBlock(
       if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
       return part.signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
     case "tool_call":
-      return [{ type: "tool_use", id: part.id, name: part.name, input: parseJsonObject(part.input) ?? {} }];
+      return [{ type: "tool_use", id: wireId(part.id), name: part.name, input: parseJsonObject(part.input) ?? {} }];
     case "tool_result":
       return [
         {
           type: "tool_result",
-          tool_use_id: part.id,
+          tool_use_id: wireId(part.id),
           content: resultContent(part, capabilities, contents),
           ...(part.isError ? { is_error: true } : {}),
         },
@@ -172,6 +173,11 @@ function toBlock(
     default:
       return part satisfies never;
   }
+}
+
+/** The API refuses ids with other characters, which other servers generate (`functions.read:0`). */
+function wireId(id: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(id) ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 32)}`;
 }
 
 /** A string for text-only results: they were always sent like this, so the cache contains them. */
