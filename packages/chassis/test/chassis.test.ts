@@ -59,6 +59,26 @@ describe("the log", () => {
     assert.match(text, /"service":"store"/);
   });
 
+  test("contains no secret whose characters JSON escapes", () => {
+    const lines: string[] = [];
+    const secret = 'pass"word\\with-\nline';
+    const write = (line: string) => lines.push(line);
+    const log = createLogger({ service: "store", replica: "store-1", level: "info", secrets: [secret], write });
+    log.info({ reason: `refused ${secret}` }, "failed");
+    const { reason } = JSON.parse(lines.join("")) as { reason: string };
+    assert.equal(reason, "refused [secret]");
+  });
+
+  test("stays JSON with all fields when an address without a path precedes an @", () => {
+    const lines: string[] = [];
+    const write = (line: string) => lines.push(line);
+    const log = createLogger({ service: "channel-gateway", replica: "channel-gateway-1", level: "info", write });
+    const fields = { url: "http://127.0.0.1:8008", by: "@owner:localhost", from: "a@example.org" };
+    log.info(fields, "connected");
+    const { url, by, from } = JSON.parse(lines.join("")) as typeof fields;
+    assert.deepEqual({ url, by, from }, fields);
+  });
+
   test("keeps text that is not a secret", () => {
     const line = '{"msg":"turn 0198f1a2-1234-7abc-8def-0123456789ab took 12:30:05"}';
     assert.equal(redactSecrets(line), line);
