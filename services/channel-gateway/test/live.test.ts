@@ -80,6 +80,37 @@ test("resumes on another replica with the last event id without gaps", async () 
   again.close();
 });
 
+test("continues a stream of a key with the session that the key is bound to after /new", async () => {
+  const query = `?session=${encodeURIComponent(key())}`;
+  for (const text of ["a", "b"]) await say(one, text);
+  const reader = await SseReader.open(one, `${query}&after=0`);
+  await reader.until(isEnd("b"));
+  await two.json("/api/messages", { body: { text: "/new", conversation: name() } });
+  const { sessionId } = await say(two, "c");
+  const { session } = await reader.until(isEnd("c"));
+  assert.equal(session, sessionId);
+  reader.close();
+  await reader.ended;
+});
+
+test("sends the whole new session when the last event id is of the session before /new", async () => {
+  const query = `?session=${encodeURIComponent(key())}`;
+  for (const text of ["a", "b"]) await say(one, text);
+  const reader = await SseReader.open(one, `${query}&after=0`);
+  await reader.until(isEnd("b"));
+  reader.close();
+  await reader.ended;
+  await two.json("/api/messages", { body: { text: "/new", conversation: name() } });
+  const { sessionId } = await say(two, "c");
+  const other = await SseReader.open(two, `?session=${sessionId}&after=0`);
+  await other.until(isEnd("c"));
+  other.close();
+  const again = await SseReader.open(two, query, { "last-event-id": reader.lastId ?? "" });
+  await again.until(isEnd("c"));
+  assertWhole(again.seqs);
+  again.close();
+});
+
 test("reads durable events that are lost on the bus from the store, in order", async () => {
   const { sessionId } = await say(one, "x");
   const sse = await SseReader.open(one, `?session=${sessionId}&after=0`);

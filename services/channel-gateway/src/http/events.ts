@@ -17,7 +17,7 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/api/events",
       summary: "A session's events as they happen",
       description:
-        "Server-sent events. Durable ones (message, turn.finished) carry their seq as `id`; the others are a live view that may have gaps. Without a position the stream starts now; with 0 it starts at the beginning. If the session does not exist yet, the stream waits for it.",
+        "Server-sent events. Durable ones (message, turn.finished) carry their seq as `id`; the others are a live view that may have gaps. Without a position the stream starts now; with 0 it starts at the beginning. If the session does not exist yet, the stream waits for it. When a key is bound to another session (`/new`), the stream continues with that session, after another event `subscribed`.",
       headers: { "Last-Event-ID": "The last received `id`; takes precedence over `after`." },
       query: z.strictObject({
         /** Id or key. */
@@ -33,11 +33,33 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const writer = new SseWriter(reply, () => deps.events.slowClient("sse"));
       deps.events.clients("sse", 1);
       let following: Subscription | undefined;
+      let followed: string | undefined;
+      let count = 0;
       const end = () => {
         following?.close();
         writer.end();
       };
+      const follow = async (sessionId: string, from: number | undefined) => {
+        const number = ++count;
+        followed = sessionId;
+        following?.close();
+        const opened = await subscribe(deps, sessionId, from, {
+          begin: (position) =>
+            writer.write(`event: subscribed\ndata: ${JSON.stringify({ session: sessionId, after: position })}\n\n`),
+          send: (frame) => {
+            if (number === count && (frame.seq !== undefined || !writer.behind)) writer.write(frame.sse);
+          },
+          fail: end,
+        });
+        if (number !== count || writer.closed || signal.aborted) opened.close();
+        else following = opened;
+      };
+      // The headers are sent already: on an error the client sees the end of the stream and reconnects with its last id.
+      const moves = deps.sessions.follow(query.session, (sessionId, seq) => {
+        if (followed !== undefined && followed !== sessionId) follow(sessionId, seq).catch(end);
+      });
       const leave = () => {
+        moves.close();
         deps.events.clients("sse", -1);
         end();
       };
@@ -48,19 +70,15 @@ export function eventRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       }
       signal.addEventListener("abort", leave, { once: true });
       try {
-        const sessionId = session?.sessionId ?? (await deps.sessions.appears(query.session, signal));
-        // All events of a session that did not exist yet are new.
-        following = await subscribe(deps, sessionId, session === null ? 0 : after, {
-          begin: (from) =>
-            writer.write(`event: subscribed\ndata: ${JSON.stringify({ session: sessionId, after: from })}\n\n`),
-          send: (frame) => {
-            if (frame.seq !== undefined || !writer.behind) writer.write(frame.sse);
-          },
-          fail: end,
-        });
-        if (writer.closed || signal.aborted) following.close();
+        if (session === null) {
+          // All events of a session that did not exist yet are new.
+          await follow(await deps.sessions.appears(query.session, signal), 0);
+        } else {
+          // A position after the end is of the session to which the key was bound before.
+          const isOfOther = query.session !== session.sessionId && (after ?? 0) > session.seq;
+          await follow(session.sessionId, isOfOther ? 0 : after);
+        }
       } catch {
-        // The headers are sent already: the client sees the end of the stream and reconnects with its last id.
         end();
       }
       return undefined;
