@@ -237,6 +237,20 @@ test("answers CORS preflight requests of listed origins", async () => {
   assert.equal((await ask("https://evil.example")).status, 403);
 });
 
+test("lets a page of a listed origin send the headers of OpenAI's client, and read whether to retry", async () => {
+  const origin = "https://console.example.org";
+  const sent = "authorization,content-type,x-stainless-lang,x-stainless-retry-count,mcp-protocol-version";
+  const preflight = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: "OPTIONS",
+    headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": sent },
+  });
+  const allowed = preflight.headers.get("access-control-allow-headers")?.split(/, */);
+  assert.deepEqual(allowed, sent.split(","));
+  const answer = await gateway.call("/v1/models", { headers: { origin } });
+  const readable = answer.headers.get("access-control-expose-headers")?.split(/, */) ?? [];
+  for (const name of ["x-should-retry", "retry-after", "x-request-id"]) assert.ok(readable.includes(name), name);
+});
+
 test("limits the rate of invalid tokens without affecting a valid one", async () => {
   const strict = await stack.gateway();
   const guess = () => strict.call("/api/sessions", { headers: { authorization: "Bearer guess" } });

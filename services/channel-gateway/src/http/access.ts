@@ -40,6 +40,18 @@ export function originAllowed(
   return (parsed.protocol === "http:" || parsed.protocol === "https:") && parsed.host === hostHeader.toLowerCase();
 }
 
+/** Lets a page of a listed origin call the API. It may send every header: clients of OpenAI and MCP add their own. */
+export function crossOriginHeaders(origin: string, requested: string | undefined): Record<string, string> {
+  return {
+    "access-control-allow-origin": origin,
+    "access-control-allow-headers": requested ?? "authorization, content-type, idempotency-key, last-event-id",
+    "access-control-allow-methods": "GET, POST, PATCH, DELETE",
+    "access-control-expose-headers": "x-request-id, retry-after, x-should-retry",
+    "access-control-max-age": "600",
+    vary: "origin",
+  };
+}
+
 const bearerPattern = /^Bearer +(\S+) *$/i;
 const protocolPrefix = "parley.bearer.";
 

@@ -4,11 +4,11 @@ import { randomUUID } from "node:crypto";
 import rateLimit from "@fastify/rate-limit";
 import { ConfigError } from "@parley/chassis";
 import type { ApiScope } from "@parley/contracts";
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { sha256Hex } from "../channels/digest.ts";
 import type { ApiAccess } from "../operations/operation.ts";
 import { checkRouteScope, NamedTokens, ownerAccess, RefusalRecord } from "./api-access.ts";
-import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
+import { crossOriginHeaders, hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
 import { documentationFolder, documentationRoutes } from "./console/documentation.ts";
 import { consoleFileRoutes } from "./console/files.ts";
 import { ConsoleSessions, cookieHolder, signInRoutes } from "./console/sign-in.ts";
@@ -183,7 +183,7 @@ function gates(app: FastifyInstance, { http, ...deps }: HttpDeps): void {
       return;
     }
     if (origin !== undefined && http.allowedOrigins.includes(origin)) {
-      allowOrigin(reply, origin);
+      reply.headers(crossOriginHeaders(origin, request.headers["access-control-request-headers"]));
       if (request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined) {
         reply.code(204).send();
         return;
@@ -223,17 +223,6 @@ function gates(app: FastifyInstance, { http, ...deps }: HttpDeps): void {
 
 function bearerOf({ headers }: FastifyRequest): string | null {
   return tokenOf({ authorization: headers.authorization, protocols: headers["sec-websocket-protocol"] });
-}
-
-function allowOrigin(reply: FastifyReply, origin: string): void {
-  reply.headers({
-    "access-control-allow-origin": origin,
-    "access-control-allow-headers": "authorization, content-type, idempotency-key, last-event-id",
-    "access-control-allow-methods": "GET, POST, PATCH, DELETE",
-    "access-control-expose-headers": "x-request-id",
-    "access-control-max-age": "600",
-    vary: "origin",
-  });
 }
 
 async function limits(app: FastifyInstance, { http }: HttpDeps): Promise<void> {
