@@ -247,6 +247,20 @@ describe("responses", () => {
     );
   });
 
+  test("gives each of several concurrent continuations a session without the others", async () => {
+    const first = await openai.responses.create({ model, input: "say: one" });
+    const texts = ["say: two", "say: three", "say: four"];
+    const responses = await Promise.all(
+      texts.map((input) => openai.responses.create({ model, input, previous_response_id: first.id })),
+    );
+    const sessions = await Promise.all(responses.map(({ id }) => sessionOf(client, id)));
+    const said = await Promise.all(sessions.map((session) => saidIn(client, session)));
+    assert.deepEqual(
+      said.map((messages) => messages.map((parts) => parts.at(-1)?.text)),
+      texts.map((text) => ["say: one", text]),
+    );
+  });
+
   test("uses instructions, earlier items and images", async () => {
     const { id } = await openai.responses.create({
       model,

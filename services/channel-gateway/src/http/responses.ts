@@ -2,6 +2,7 @@
 import { mainSessionKey, noUsage, store } from "@parley/contracts";
 import { AnswerText } from "@parley/projections";
 import type { FastifyReply } from "fastify";
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import type { AuthorizedInput } from "../ingress/authorized-input.ts";
 import { followTurn } from "../live/follow-turn.ts";
@@ -32,9 +33,15 @@ const ownPrefix = "http:default:";
 const cancelWaitMs = 10_000;
 /** Messages per page when the place of a response in its session is searched. */
 const pageSize = 200;
+/** A request that continues a response becomes visible in the session within this time, unless the session is busy. */
+const continuationMs = 60_000;
+
+/** The message that continues a response in its session, by the inbox id of the response. Known to this replica only. */
+type Continuations = LRUCache<string, string>;
 
 export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   const retries = new ClientRetries();
+  const continuations: Continuations = new LRUCache({ max: 10_000, ttl: continuationMs });
   endpoints.add(
     {
       method: "POST",
@@ -61,7 +68,7 @@ export function responseRoutes(endpoints: Endpoints, deps: HttpDeps): void {
           param: "input",
         });
       }
-      const placed = chat.previous === undefined ? call : await continued(deps, call, chat.previous);
+      const placed = chat.previous === undefined ? call : await continued(deps, continuations, call, chat.previous);
       const begins = chat.previous === undefined && beginsSession(deps, call);
       const input = await agentInput(deps, placed, chat, begins);
       const signal = deps.waiters.signalFor(reply);
@@ -149,8 +156,16 @@ async function cancel(deps: HttpDeps, inboxId: string, signal: AbortSignal): Pro
   await end.catch(() => undefined);
 }
 
-/** The input in the session of an earlier response, or in a copy if that session has gone on since. */
-async function continued(deps: HttpDeps, call: AuthorizedInput, inboxId: string): Promise<AuthorizedInput> {
+/**
+ * The input in the session of an earlier response, or in a copy if that session has gone on since. Of concurrent requests that continue the
+ * same response, one gets the session.
+ */
+async function continued(
+  deps: HttpDeps,
+  continuations: Continuations,
+  call: AuthorizedInput,
+  inboxId: string,
+): Promise<AuthorizedInput> {
   const missing = () =>
     new HttpError(404, "not_found", "previous_response_id: there is no such response", {
       param: "previous_response_id",
@@ -159,9 +174,14 @@ async function continued(deps: HttpDeps, call: AuthorizedInput, inboxId: string)
   const session = await deps.sessions.find(sessionId);
   if (session === null) throw missing();
   const after = turn === null ? null : await seqAfter(deps, sessionId, turn.turnId);
-  if (after !== null) {
+  const first = continuations.get(inboxId);
+  if (first === undefined) continuations.set(inboxId, call.externalId);
+  // The session was read before its messages: without a later one, it ended with the turn of the response.
+  const isTaken = first !== undefined && first !== call.externalId && turn !== null && turn.state !== "running";
+  const endSeq = after === null ? (isTaken ? session.seq : null) : after - 1;
+  if (endSeq !== null) {
     const route = `${ownPrefix}${call.conversation}`;
-    await deps.inbound.acts.fork(sessionId, { route, atSeq: after - 1 }, call.externalId);
+    await deps.inbound.acts.fork(sessionId, { route, atSeq: endSeq }, call.externalId);
     return { ...call, thread: "separate" };
   }
   if (session.key === mainSessionKey) return { ...call, thread: "main" };
