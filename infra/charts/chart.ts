@@ -71,7 +71,7 @@ function withValues(manifest: string, version: string): string {
   }
   if (service !== undefined) text = replaced(text, "          env:\n", `          env:\n${variables(service)}`);
   if (service === "channel-gateway")
-    text = replaced(text, 'value: "channel-gateway"', "value: {{ .Values.allowedHosts | quote }}");
+    text = replaced(text, 'value: "channel-gateway"', 'value: {{ include "parley.allowedHosts" . | quote }}');
   if (service === "tool-runner") {
     text = replaced(
       text,
@@ -131,7 +131,11 @@ function replaced(text: string, from: string, to: string): string {
 }
 
 function helpers(): string {
-  return `{{- define "parley.settings" -}}
+  return `{{- /* Requests through the Ingress name its host. */ -}}
+{{- define "parley.allowedHosts" -}}
+{{ list .Values.allowedHosts (ternary .Values.ingress.host "" .Values.ingress.enabled) | compact | join "," }}
+{{- end -}}
+{{- define "parley.settings" -}}
 {{ .Values.settings | default (.Files.Get "parley.toml") }}
 {{- end -}}
 {{- /* The name contains the hash of the content: a change restarts the pods. */ -}}

@@ -71,7 +71,7 @@ describe("renders the same objects as kustomize", { skip }, () => {
   const kustomize = (overlay: object): string => {
     const place = join(folder, "k8s/overlays/test");
     mkdirSync(place, { recursive: true });
-    cpSync(join(root, "k8s/overlays/prod/ingress.yaml"), join(place, "ingress.yaml"));
+    for (const file of ["ingress.yaml", "hosts.yaml"]) cpSync(join(root, "k8s/overlays/prod", file), join(place, file));
     const kustomization = { apiVersion: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization", ...overlay };
     writeFileSync(join(place, "kustomization.yaml"), JSON.stringify(kustomization));
     return execFileSync(programs.kubectl, ["kustomize", place], { encoding: "utf8", maxBuffer: 64e6 });
@@ -119,6 +119,7 @@ describe("renders the same objects as kustomize", { skip }, () => {
             target: { kind: "PersistentVolumeClaim", name: "parley-workspace" },
             patch: JSON.stringify([{ op: "add", path: "/spec/storageClassName", value: "shared-files" }]),
           },
+          { path: "hosts.yaml" },
         ],
       },
       values: [
@@ -152,6 +153,14 @@ describe("renders the same objects as kustomize", { skip }, () => {
     const [first, other] = [nameIn(helm()), nameIn(helm("settings=[queue]"))];
     assert.ok(first !== undefined && other !== undefined && first !== other);
     assert.equal(nameIn(helm()), first);
+  });
+
+  test("admits requests under the host name of the ingress", () => {
+    const hostsIn = (text: string) => /name: PARLEY_ALLOWED_HOSTS\n +value: (".*")\n/.exec(text)?.[1];
+    const ingress = ["ingress.enabled=true", "ingress.host=agent.example.org"];
+    assert.equal(hostsIn(helm(...ingress)), '"channel-gateway,agent.example.org"');
+    assert.equal(hostsIn(helm("allowedHosts=", ...ingress)), '"agent.example.org"');
+    assert.equal(hostsIn(helm()), '"channel-gateway"');
   });
 
   test("refuses unknown values, wrong types and unsupported choices, and names the value", () => {

@@ -1,3 +1,7 @@
+{{- /* Requests through the Ingress name its host. */ -}}
+{{- define "parley.allowedHosts" -}}
+{{ list .Values.allowedHosts (ternary .Values.ingress.host "" .Values.ingress.enabled) | compact | join "," }}
+{{- end -}}
 {{- define "parley.settings" -}}
 {{ .Values.settings | default (.Files.Get "parley.toml") }}
 {{- end -}}
