@@ -1,4 +1,5 @@
 // A running turn's part of its session's log: read from the view, and written in the store's format; pure.
+import { createHash } from "node:crypto";
 import type {
   DurableEvent,
   Finish,
@@ -16,6 +17,30 @@ import type { ToolSource } from "../policy/tool-traits.ts";
 /** The turns of a session are sequential, so the messages of the newest one are last. */
 export function messagesOf(turnId: string, messages: readonly Message[]): Message[] {
   return messages.slice(messages.findLastIndex((message) => message.turnId !== turnId) + 1);
+}
+
+/** Longer results are replaced by their hash: guards compare results and read none. */
+const maxKeptCharacters = 64;
+
+/**
+ * What remains of a running turn's messages when its view releases them: enough for the guards, the texts it has sent and the answer it
+ * has begun, without the content of results and reasoning.
+ */
+export function releasedMessages(messages: readonly Message[]): Message[] {
+  return messages.map((message) => ({
+    ...message,
+    parts: message.parts.flatMap((part): Part[] => {
+      if (part.type === "reasoning") return [];
+      if (part.type !== "tool_result" || part.content.length <= maxKeptCharacters) return [part];
+      return [{ ...part, content: createHash("sha256").update(part.content).digest("hex") }];
+    }),
+  }));
+}
+
+/** Both parts of a turn's messages in order. `earlier` may come after the protected beginning of a view. */
+export function inOrder(earlier: readonly Message[], shown: readonly Message[]): Message[] {
+  if (earlier.length === 0) return [...shown];
+  return [...earlier, ...shown].sort((one, other) => one.seq - other.seq);
 }
 
 /** Messages without an answer: those after the last assistant message. */

@@ -47,18 +47,19 @@ function read(leaderStore: LeaderStore, sessionId: string, range: { afterSeq: nu
   return leaderStore.request(store.sessionMessages, { sessionId, ...range, limit: 1000 });
 }
 
-/** Messages of the running turn that come before the view, oldest first. Asks the store only if the view begins with a message of that turn. */
+/** Messages of the running turn that the view omits, oldest first. Asks the store only if the view begins with a message of that turn. */
 export async function messagesBeforeView(
   leaderStore: LeaderStore,
   { sessionId, turnId }: Pick<ClaimedTurn, "sessionId" | "turnId">,
   { record, messages }: Pick<SessionView, "record" | "messages">,
 ): Promise<Message[]> {
   const earlier: Message[] = [];
+  const shown = new Set(messages.map(({ seq }) => seq));
   let first = messages.find(({ seq }) => seq >= (record?.fromSeq ?? 0));
   while (first?.turnId === turnId && first.seq > 1) {
     const range = { afterSeq: 0, beforeSeq: first.seq, limit: 1_000 };
     const page = await leaderStore.request(store.sessionMessages, { sessionId, ...range });
-    earlier.unshift(...page.messages.filter((message) => message.turnId === turnId));
+    earlier.unshift(...page.messages.filter((message) => message.turnId === turnId && !shown.has(message.seq)));
     first = page.messages[0];
   }
   return earlier;

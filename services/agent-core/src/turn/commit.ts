@@ -14,7 +14,7 @@ import {
 import { appliesToOutput, redactedText } from "../hooks/matcher.ts";
 import { audienceOf, readsUntrusted } from "../policy/taint.ts";
 import { resolvePolicy } from "../policy/turn-policy.ts";
-import { closedParts, committedEvents, toolIntent, toolStep } from "../session/log-records.ts";
+import { closedParts, committedEvents, releasedMessages, toolIntent, toolStep } from "../session/log-records.ts";
 import { appendMessages, applyRecord } from "../session/view.ts";
 import { textExpiryMs } from "../tools/message.ts";
 import { dropAhead, type AheadCalls } from "./ahead-calls.ts";
@@ -22,6 +22,7 @@ import type { TurnDeps } from "./dependencies.ts";
 import type { TimedReply } from "./model-step.ts";
 import { endWithAnswer, endWithMessages, endWithReport, type Decision } from "./next-action.ts";
 import {
+  committedMessages,
   isTurnTainted,
   modelOf,
   okTokenOf,
@@ -202,7 +203,10 @@ export async function settleForNextLeader(turn: WritableTurn, { leaderStore }: T
 /** Switches to another part of the conversation, with a new prefix; a compaction does not end taint. */
 export async function showRecord(turn: WritableTurn, deps: TurnDeps, record: ViewRecord): Promise<void> {
   turn.hidden = taintShown(deps, turn);
+  const messages = committedMessages(turn);
   applyRecord(turn.view, record);
+  const kept = new Set(turn.view.messages);
+  turn.earlier = releasedMessages(messages.filter((message) => !kept.has(message)));
   turn.prefix = await turn.assemble(turn.policy, audienceOf(turn.claimed, taintShown(deps, turn)));
   turn.newPrefix = true;
 }

@@ -1,7 +1,7 @@
 // Dependencies of turns: those that all turns of a leader share, and the start values of one turn.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import type { ClaimedTurn, ParleySettings, SessionState } from "@parley/contracts";
+import type { ClaimedTurn, Message, ParleySettings, SessionState } from "@parley/contracts";
 import type { RetryTimes } from "../config.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { SignGrant } from "../policy/grant-signer.ts";
@@ -69,7 +69,9 @@ export interface TurnStart {
   prefix: Prefix;
   /** The session does not refer to this prefix yet. */
   newPrefix: boolean;
-  /** From messages of the turn that the view does not contain. */
+  /** Messages of the turn that the view does not contain, without what nobody reads of them. */
+  earlier: readonly Message[];
+  /** The taint of these messages. */
   hidden: Taint;
   /** Builds the prefix as of now. */
   assemble: (policy: TurnPolicy, audience: Audience) => Promise<Prefix>;

@@ -17,7 +17,7 @@ import { programAgentsIn } from "../tools/spawn.ts";
 import { calledNames, Toolbox } from "../tools/toolbox.ts";
 import { audienceOf, mergeTaint, taintOf } from "../policy/taint.ts";
 import { messagesBeforeView } from "../session/refresh-view.ts";
-import { messagesOf } from "../session/log-records.ts";
+import { messagesOf, releasedMessages } from "../session/log-records.ts";
 import type { TurnDeps, TurnStart } from "./dependencies.ts";
 import type { SessionView } from "../session/view.ts";
 
@@ -51,7 +51,8 @@ export class TurnPreparer {
   ): Promise<TurnStart> {
     const policy = resolvePolicy(this.#deps.settings, session);
     const toolbox = await this.toolboxFor(session, claimed.root);
-    const hidden = taintOf(await messagesBeforeView(this.#deps.leaderStore, claimed, view), toolbox);
+    const earlier = await messagesBeforeView(this.#deps.leaderStore, claimed, view);
+    const hidden = taintOf(earlier, toolbox);
     const shown = taintOf(messagesOf(claimed.turnId, view.messages), toolbox);
     const reader = { claimed, session, view, toolbox, audience: audienceOf(claimed, mergeTaint(hidden, shown)) };
     const assemble = (now: TurnPolicy, audience: Audience) => this.#assemble(now, { ...reader, audience });
@@ -65,6 +66,7 @@ export class TurnPreparer {
       toolbox,
       prefix,
       newPrefix: prefix.hash !== session.prefixHash,
+      earlier: releasedMessages(earlier),
       hidden,
       assemble,
       steerable,

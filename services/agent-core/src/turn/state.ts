@@ -22,7 +22,7 @@ import { resolvePolicy, type TurnPolicy } from "../policy/turn-policy.ts";
 import { withoutToolTraffic } from "../prompt/build-prompt.ts";
 import { showsSource, type MessageHeaderOptions } from "../prompt/message-header.ts";
 import { sentTexts } from "../prompt/sent-texts.ts";
-import { messagesOf } from "../session/log-records.ts";
+import { inOrder, messagesOf } from "../session/log-records.ts";
 import type { Prefix } from "../session/prefix.ts";
 import type { SessionView } from "../session/view.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
@@ -65,7 +65,9 @@ export interface WritableTurn {
   inputWaits: boolean;
   /** The provider refused a prompt as too long; compacting for that is tried once. */
   overflowed: boolean;
-  /** The taint of the turn's messages that the view no longer contains. */
+  /** The turn's messages that the view no longer contains, without what nobody reads of them. */
+  earlier: readonly Message[];
+  /** The taint of these messages. */
   hidden: Taint;
   /** Further addresses for the answer. */
   alsoTo: ClaimedTurn["alsoTo"];
@@ -128,9 +130,14 @@ export function hookContextOf({ claimed, policy }: TurnState): HookContext {
   return { sessionId, sessionKey, turnId, permissionMode, profile };
 }
 
-/** The running turn's messages, including uncommitted results. */
+/** The running turn's messages, including uncommitted results, and what is known of those that the view no longer contains. */
 export function turnMessages(turn: TurnState): Message[] {
-  return [...messagesOf(turn.claimed.turnId, turn.view.messages), ...pendingMessages(turn)];
+  return [...committedMessages(turn), ...pendingMessages(turn)];
+}
+
+/** The same without uncommitted results. */
+export function committedMessages({ claimed, earlier, view }: TurnState): Message[] {
+  return inOrder(earlier, messagesOf(claimed.turnId, view.messages));
 }
 
 /** Results that no message contains yet, as the message they will form. */

@@ -11,6 +11,7 @@ import {
   unfinishedText,
   type NoteKind,
 } from "../../src/limits/loop-guards.ts";
+import { releasedMessages } from "../../src/session/log-records.ts";
 import { answer, loopSays, message, person, text, used } from "./support.ts";
 
 const says = (kind: NoteKind) => loopSays(note(kind, "go on"));
@@ -112,6 +113,17 @@ describe("an answer in pieces", () => {
     assert.equal(unfinishedText([answer("one"), says("unspoken")]), "");
     assert.equal(unfinishedText([answer("one"), ...used("read", {}, "x")]), "");
   });
+});
+
+test("returns the same guards for messages that a compaction has released, without their long results", () => {
+  const long = (end: string) => used("read", { path: "a" }, `${"x".repeat(10_000)}${end}`);
+  const messages = [person("go"), ...long("1"), ...long("2"), ...long("2"), answer("one"), nudge(), answer("two")];
+  const released = releasedMessages(messages);
+  assert.ok(JSON.stringify(released).length < 3_000);
+  assert.equal(repeatedCalls(released), 2);
+  assert.equal(unfinishedText(released), "one\n\ntwo");
+  assert.deepEqual(roundsOf(released), roundsOf(messages));
+  assert.deepEqual(releasedMessages(released), released);
 });
 
 // design: 003.10
