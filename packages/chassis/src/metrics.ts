@@ -107,8 +107,8 @@ function create(
   if (kind === "histogram") return new Histogram({ ...options, buckets: [...buckets] });
   if (kind === "gauge") {
     const gauge = new Gauge({ ...options, collect: () => quietly(collect) });
-    // 0 would be a time, and would hide from `absent` that nothing was measured.
-    if (name.endsWith("_timestamp_seconds")) gauge.remove({});
+    // 0 would be a time, and would hide from `absent` that nothing was measured; or a full disk, which is an alert.
+    if (/_(?:timestamp_seconds|free_bytes)$/.test(name)) gauge.remove({});
     return gauge;
   }
   const counter = new Counter(options);

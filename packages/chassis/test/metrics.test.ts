@@ -46,6 +46,13 @@ test("exports no time before one was measured", async () => {
   assert.equal((await lines(metrics, "parley_cluster_measured_timestamp_seconds")).length, 1);
 });
 
+test("exports no free space while a tool-runner waits for its folders, which is no full disk", async () => {
+  const metrics = createMetrics("tool-runner");
+  assert.deepEqual(await lines(metrics, "parley_workspace_disk_free_bytes"), []);
+  metrics.collect("parley_workspace_disk_free_bytes", () => metrics.set("parley_workspace_disk_free_bytes", 7));
+  assert.match((await lines(metrics, "parley_workspace_disk_free_bytes")).join(""), / 7$/);
+});
+
 test("reports all other metrics when one cannot be read, and none that was forgotten", async () => {
   const metrics = createMetrics("store");
   metrics.collect("parley_schema_version", () => Promise.reject(new Error("gone")));
