@@ -230,6 +230,21 @@ test("answers invalid frames with an error and keeps the socket open", async () 
   ws.socket.close();
 });
 
+test("refuses ids and sessions with a NUL as the caller's mistake", async () => {
+  const asked = await one.call("/api/messages", { body: { text: "x", session: "a\0" } });
+  assert.equal(asked.status, 404);
+  const ws = await WsReader.open(one);
+  ws.say({ type: "message", id: "a\0b", conversation: name(), text: "x" });
+  ws.say({ type: "cancel", session: "a\0" });
+  ws.say({ type: "ping" });
+  await ws.until(({ type }) => type === "pong");
+  assert.deepEqual(
+    ws.heard.filter(({ type }) => type === "error").map(({ code }) => code),
+    ["invalid_request", "not_found"],
+  );
+  ws.socket.close();
+});
+
 test("accepts a token as a subprotocol and refuses invalid tokens, origins and hosts", async () => {
   const browser = await WsReader.open(one, {}, ["parley.v1", `parley.bearer.${token}`]);
   assert.equal(browser.socket.protocol, "parley.v1");

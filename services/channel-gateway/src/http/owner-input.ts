@@ -85,6 +85,7 @@ function externalId(conversation: string, key: string): string {
   if (key === "" || key.length > maxKeyLength) {
     throw new HttpError(400, "invalid_request", `Idempotency-Key: must have from 1 to ${maxKeyLength} characters`);
   }
+  if (key.includes("\0")) throw new HttpError(400, "invalid_request", "the id must not contain a NUL character");
   const id = `${conversation}/${key}`;
   return id.length <= maxExternalIdLength ? id : sha256Hex(id);
 }

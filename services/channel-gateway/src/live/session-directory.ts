@@ -61,6 +61,8 @@ export class SessionDirectory {
 
   /** Returns the session with this id or key; null when there is none (yet). */
   async find(idOrKey: string): Promise<SessionSummary | null> {
+    // PostgreSQL stores no NUL and refuses the query.
+    if (idOrKey.includes("\0")) return null;
     const byId = uuidPattern.test(idOrKey);
     const { session } = await this.#bus.request(store.sessionGet, byId ? { sessionId: idOrKey } : { key: idOrKey });
     if (session !== null && !byId) this.take(idOrKey, session);
