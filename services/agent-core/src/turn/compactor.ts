@@ -214,7 +214,8 @@ async function summarize(
   if (plan.form === null)
     return { summary: null, notice: null, usage: noUsage, provider: work.provider, modelCalled: false };
   const { view } = work;
-  const shown = viewMessages(view.record, [...view.messages, ...work.pending]);
+  const visible = viewMessages(view.record, [...view.messages, ...work.pending]);
+  const shown = work.textOnly ? withoutToolTraffic(visible, work.running ? work.turnId : "") : visible;
   const previousSummary = view.record?.summary ?? null;
   const options = { previousSummary, ...(instructions === "" ? {} : { instructions }) };
   const { provider, request } = requestFor(deps, work, plan, shown, options);

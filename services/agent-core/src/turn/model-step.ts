@@ -32,7 +32,7 @@ export async function modelStep(
   signal: AbortSignal,
 ): Promise<TimedReply> {
   const { claimed, view, model, nextStep: step } = turn;
-  const { all, requested } = visibleMessages(deps, turn);
+  const { requested } = visibleMessages(deps, turn);
   const request = requestOf(turn, deps, requested);
   const prints = fingerprints(turn.prefix.hash, request.messages);
   const record = recordOf(turn, deps, request, prints);
@@ -54,7 +54,7 @@ export async function modelStep(
   );
   const timing = { durationMs: Math.round(performance.now() - beganAt), firstTokenMs };
   if (reply.usage !== null) {
-    const estimated = prefixTokens(turn.prefix) + estimateTokens(all);
+    const estimated = prefixTokens(turn.prefix) + estimateTokens(requested);
     view.tokenRatio = tokenRatio(promptTokens(reply.usage), estimated);
   }
   const { toolbox } = turn;

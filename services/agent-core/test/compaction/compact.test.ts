@@ -13,7 +13,7 @@ import {
   type ViewRecord,
 } from "@parley/contracts";
 import { Cleanup, createTestSigner, startStoreStack } from "@parley/testing";
-import { ModelError, type ModelProvider } from "../../src/model/provider.ts";
+import { ModelError, type ModelProvider, type ModelRequest } from "../../src/model/provider.ts";
 import { ModelRegistry } from "../../src/model/registry.ts";
 import { createRehearsal } from "../../src/model/rehearsal/rehearsal.ts";
 import { estimateTokens } from "../../src/model/tokens.ts";
@@ -60,11 +60,12 @@ async function begunTurn(): Promise<{ sessionId: string; turnId: string }> {
   return { sessionId, turnId: claimed.turn.turnId };
 }
 
-/** Twenty requests with their answers. */
-function talk(): Log {
+/** Twenty requests with their answers; `result`: of a call in each turn. */
+function talk(result?: string): Log {
   const said = new Log();
   for (let turn = 1; turn <= 20; turn++) {
     said.asks(turn, `request ${turn}: ${"q".repeat(1_000)}`);
+    if (result !== undefined) said.uses(turn, result);
     said.answers(turn, `answer ${turn}: ${"a".repeat(1_000)}`);
   }
   return said;
@@ -76,9 +77,18 @@ interface Work {
   prefixChars: number;
   tokenRatio?: number;
   fails?: boolean;
+  /** Requests omit the tool traffic of past turns, of which each has this result. */
+  omittedResult?: string;
 }
 
-async function compacted({ windowTokens, maxOutputTokens, prefixChars, tokenRatio = 1, fails = false }: Work) {
+async function compacted({
+  windowTokens,
+  maxOutputTokens,
+  prefixChars,
+  tokenRatio = 1,
+  fails = false,
+  omittedResult,
+}: Work) {
   const settings: ParleySettings = ParleySettingsSchema.parse({
     compaction: { trigger_share: 0.5, keep_share: 0.1 },
     models: { known: { mine: { context_window: windowTokens } } },
@@ -91,11 +101,18 @@ async function compacted({ windowTokens, maxOutputTokens, prefixChars, tokenRati
     warn: () => undefined,
   });
   const real = createRehearsal("mine");
-  const provider: ModelProvider = fails
-    ? { ...real, stream: () => Promise.reject(new ModelError("invalid", "the provider refuses")) }
-    : real;
+  const requests: ModelRequest[] = [];
+  const provider: ModelProvider = {
+    ...real,
+    stream: (request, on, signal) => {
+      requests.push(request);
+      return fails
+        ? Promise.reject(new ModelError("invalid", "the provider refuses"))
+        : real.stream(request, on, signal);
+    },
+  };
   const view = { ...emptyView(), tokenRatio };
-  const { messages } = talk();
+  const { messages } = talk(omittedResult);
   appendMessages(view, messages, messages.at(-1)?.seq ?? 0);
   const events: (DurableEvent | LiveEvent)[] = [];
   const { sessionId, turnId } = await begunTurn();
@@ -115,7 +132,7 @@ async function compacted({ windowTokens, maxOutputTokens, prefixChars, tokenRati
       view,
       tainted: () => false,
       pending: [],
-      textOnly: false,
+      textOnly: omittedResult !== undefined,
       prefix: prefixOf("s".repeat(prefixChars), [], {}),
       policy: { ...mainPolicy(settings), maxOutputTokens },
       provider,
@@ -126,7 +143,7 @@ async function compacted({ windowTokens, maxOutputTokens, prefixChars, tokenRati
     },
     new AbortController().signal,
   );
-  return { outcome, events, messages };
+  return { outcome, events, messages, requests };
 }
 
 /** Half of this window is a little more than the messages weigh. */
@@ -167,4 +184,16 @@ test("trims the history and says so, with the tokens before and after, when summ
   );
   const [, told] = events;
   assert.ok(told?.type === "compacted" && told.tokensAfter < told.tokensBefore);
+});
+
+test("has the summary written from what requests contain when they omit tool traffic", async () => {
+  const share = Math.ceil(windowTokens * 0.15);
+  const small = { windowTokens, maxOutputTokens: share, prefixChars: 10, omittedResult: "r".repeat(100_000) };
+  const { outcome, requests } = await compacted(small);
+  assert.ok(outcome?.outcome === "compacted");
+  assert.equal(outcome.notice, null);
+  const [request] = requests;
+  assert.equal(requests.length, 1);
+  assert.ok(request?.messages.every(({ parts }) => parts.every(({ type }) => type === "text")));
+  assert.ok(JSON.stringify(request.messages).includes("request 1:"));
 });
