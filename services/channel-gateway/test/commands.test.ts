@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, afterEach, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
-import { noUsage, slashCommands as commands, store } from "@parley/contracts";
+import { checkpointRewind, noUsage, slashCommands as commands, store } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { accessRules } from "../src/operations/access.ts";
 import { runCommand } from "../src/operations/registry.ts";
@@ -31,6 +31,7 @@ afterEach(() => {
   stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
 });
 
+const noFiles = { restored: 0, removed: 0, skipped: 0, failed: 0 };
 const talk = () => `talk-${++conversations}`;
 const keyOf = (conversation: string) => `http:default:${conversation}`;
 
@@ -336,6 +337,36 @@ test("decides an approval once, by command, HTTP or control request, from any co
     "ONCE allowed",
   ]);
   goOn.resolve();
+});
+
+test("restores another checkpoint, and after a dry run, when a program repeats the id of its request", async () => {
+  const runner = await stack.stack.bus("tool-runner");
+  const rewinds = new Map<string, { checkpointId: string; dryRun: boolean }>();
+  // A repeated id has the same report.
+  const serving = runner.serve(checkpointRewind, async ({ opId, turnId, dryRun }) => {
+    const rewound = rewinds.get(opId) ?? { checkpointId: turnId, dryRun };
+    rewinds.set(opId, rewound);
+    return { checkpointId: rewound.dryRun ? null : rewound.checkpointId, counts: noFiles, files: [], omitted: 0 };
+  });
+  await runner.flush();
+  const conversation = talk();
+  await ask(conversation, "x");
+  const reportOf = async (checkpointId: string, dryRun: boolean) => {
+    // The ids of a program begin again with each connection.
+    const ws = await WsReader.open(gateway);
+    const request = { subtype: "rewind_files", checkpointId, dryRun };
+    ws.say({ type: "control_request", request_id: "1", session: keyOf(conversation), request });
+    const { response } = await ws.until(({ type }) => type === "control_response");
+    ws.socket.close();
+    return (response as { response: { checkpointId: string | null } }).response.checkpointId;
+  };
+  const [first, second] = [randomUUID(), randomUUID()];
+  assert.equal(await reportOf(first, true), null);
+  assert.equal(await reportOf(first, false), first);
+  assert.equal(await reportOf(second, false), second);
+  assert.equal(await reportOf(first, false), first);
+  assert.equal(rewinds.size, 3);
+  serving.close();
 });
 
 test("notifies only the owner, once per message, that a pending approval blocks the chat", async () => {

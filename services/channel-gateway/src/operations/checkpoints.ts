@@ -22,16 +22,19 @@ const commandTimeoutMs = 30_000;
 
 type Checkpoint = OutputOf<typeof store.checkpointList>["checkpoints"][number];
 
-/** The store issues a permit, and a tool-runner executes the rewind with it. */
+/**
+ * The store issues a permit, and a tool-runner executes the rewind with it. `asked`: the checkpoint as the request names it. A repeated `/rewind 1`
+ * is the same rewind, although the list begins with that rewind by then.
+ */
 async function rewind(
   call: OperationCall,
   { sessionId, overrides: { workspace: folder } }: SessionSummary,
-  target: { checkpointId: string; dryRun: boolean },
+  target: { asked: string; checkpointId: string; dryRun: boolean },
   timeoutMs: number,
 ): Promise<RewindReport> {
   const { bus } = call.deps;
-  const opId = call.requestId("rewind");
-  const { checkpointId: turnId, dryRun } = target;
+  const { asked, checkpointId: turnId, dryRun } = target;
+  const opId = call.requestId(`rewind:${asked}:${dryRun}`);
   const workspace = folder === undefined ? {} : { workspace: folderWorkspaceId(folder) };
   const request = async () => {
     const { secret } = await bus.request(store.rewindPermit, { rewindId: opId, sessionId, turnId });
@@ -74,7 +77,7 @@ export const checkpointOperations = [
   ),
 
   implement(operations.checkpointsRewind, async ({ id, checkpointId, dryRun }, call) => {
-    return rewind(call, await call.session(id), { checkpointId, dryRun }, rewindTimeoutMs);
+    return rewind(call, await call.session(id), { asked: checkpointId, checkpointId, dryRun }, rewindTimeoutMs);
   }),
 
   implement(operations.checkpointsRewindListed, async ({ id, checkpoint: named, dryRun }, call) => {
@@ -88,6 +91,6 @@ export const checkpointOperations = [
       throw new OperationError("not_found", `there is no checkpoint "${named}"; /checkpoint list shows them`);
     }
     const { checkpointId } = found;
-    return reportText(await rewind(call, session, { checkpointId, dryRun }, commandTimeoutMs));
+    return reportText(await rewind(call, session, { asked: named, checkpointId, dryRun }, commandTimeoutMs));
   }),
 ];
