@@ -265,7 +265,7 @@ describe("e-mail over IMAP", () => {
     await untilConnected(host);
     await peer.write({ body: "one" });
     await host.untilAccepted(1);
-    assert.match(host.cursor ?? "", /^\d+:\d+$/);
+    assert.match(host.cursor ?? "", /^\d{20}:\d+$/);
     host.refuseNext(new WireError("UNAVAILABLE", "the store is away"));
     await peer.write({ body: "two", headers: ["In-Reply-To: <a@b>"] });
     await host.untilAccepted(2);
@@ -313,6 +313,41 @@ describe("e-mail over IMAP", () => {
     assert.equal(host.accepted.filter(({ externalId }) => externalId.includes("<kept@")).length, 1);
     again.lose();
     await repeated;
+  });
+
+  test("reads recent mail when the account is changed to another mail server, whose mailbox has the same number", async () => {
+    const host = new TestHost();
+    const first = host.lease();
+    const ended = create().connect?.(host, first.lease);
+    await untilConnected(host);
+    first.lose();
+    await ended;
+    await peer.write({ messageId: "<moved@test.local>", body: "after the move" });
+    host.cursor = host.cursor?.replace(/:\d+$/, ":4000000000") ?? null;
+    const moved = host.lease();
+    const again = create(undefined, { imap_host: "localhost" }).connect?.(host, moved.lease);
+    await host.until("the mail", () => host.accepted.find(({ externalId }) => externalId.includes("<moved@")) ?? null);
+    moved.lose();
+    await again;
+  });
+
+  test("continues at a cursor of an earlier version, which names no mail server", async () => {
+    const host = new TestHost();
+    const first = host.lease();
+    const ended = create().connect?.(host, first.lease);
+    await untilConnected(host);
+    first.lose();
+    await ended;
+    const [, uidValidity = "", uid = ""] = /0*([1-9]\d{0,9}):(\d+)$/.exec(host.cursor?.slice(-21) ?? "") ?? [];
+    host.cursor = `${uidValidity}:${uid}`;
+    await peer.write({ body: "written before the upgrade" });
+    const next = host.lease();
+    const again = create().connect?.(host, next.lease);
+    await host.untilAccepted(1);
+    next.lose();
+    await again;
+    assert.match(host.texts[0] ?? "", /written before the upgrade/);
+    assert.doesNotMatch(host.logText, /read again/);
   });
 
   // design: 004.22e

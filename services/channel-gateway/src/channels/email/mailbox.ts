@@ -1,8 +1,9 @@
-// Receives mail from an IMAP mailbox: one leased connection with IDLE. The cursor `<uidValidity>:<uid>` is saved with each message, so a new
-// owner continues after the last stored mail.
+// Receives mail from an IMAP mailbox: one leased connection with IDLE. The cursor is saved with each message, so a new owner continues after
+// the last stored mail.
 import { errorMessage, WireError, type EmailAccount } from "@parley/contracts";
 import { ImapFlow, type MailboxObject } from "imapflow";
 import { AccountRejectedError, type ChannelHost, type LeaseRef } from "../channel.ts";
+import { sha256Hex } from "../digest.ts";
 import { InboundQueue } from "../inbound-queue.ts";
 import { receive } from "./receive.ts";
 
@@ -16,13 +17,23 @@ const rereadMs = 24 * 60 * 60_000;
 
 /** Where the reading of a mailbox is. */
 interface MailboxCursor {
-  uidValidity: string;
+  numbering: string;
   uid: number;
 }
 
+/** The cursor is `<numbering>:<uid>`. */
 function parseCursor(cursor: string | null): MailboxCursor | null {
-  const [, uidValidity = "", uid = ""] = /^(\d{1,20}):(\d{1,10})$/.exec(cursor ?? "") ?? [];
-  return uidValidity === "" ? null : { uidValidity, uid: Number(uid) };
+  const [, numbering = "", uid = ""] = /^(\d{1,20}):(\d{1,10})$/.exec(cursor ?? "") ?? [];
+  return numbering === "" ? null : { numbering, uid: Number(uid) };
+}
+
+/**
+ * Names the numbering of a mailbox: ten digits for its server, user and name, because mailboxes of different servers may have the same
+ * UIDVALIDITY, then the UIDVALIDITY. An earlier version wrote the UIDVALIDITY alone; it takes this for a renumbered mailbox and loses no mail.
+ */
+function numberingOf({ imap_host, imap_port, username, address, imap_mailbox }: EmailAccount, uidValidity: string) {
+  const digest = sha256Hex(JSON.stringify([imap_host, imap_port, username ?? address, imap_mailbox]));
+  return `1${String(Number.parseInt(digest.slice(0, 12), 16) % 1e9).padStart(9, "0")}${uidValidity.padStart(10, "0")}`;
 }
 
 export function openClient(settings: EmailAccount, password: string): ImapFlow {
@@ -112,6 +123,7 @@ class MailboxReader {
   readonly #deps: ReaderDeps;
   readonly #queue: InboundQueue;
   readonly #uidValidity: string;
+  readonly #numbering: string;
   #uid: number;
   /** Mails above the cursor that are not read: those before a renumbering. */
   #since: Date | null = null;
@@ -120,6 +132,7 @@ class MailboxReader {
     this.#deps = deps;
     this.#queue = new InboundQueue(deps.host, deps.lease);
     this.#uidValidity = String(deps.mailbox.uidValidity);
+    this.#numbering = numberingOf(deps.settings, this.#uidValidity);
     this.#uid = deps.mailbox.uidNext - 1;
   }
 
@@ -127,12 +140,15 @@ class MailboxReader {
   async start(): Promise<void> {
     const { host, lease } = this.#deps;
     const cursor = parseCursor(lease.cursor);
-    if (cursor?.uidValidity === this.#uidValidity) {
+    if (cursor?.numbering === this.#numbering || cursor?.numbering === this.#uidValidity) {
       this.#uid = cursor.uid;
       return;
     }
     if (cursor !== null) {
-      host.log.warn({ uidValidity: this.#uidValidity }, "mailbox renumbered by the server: recent mail is read again");
+      host.log.warn(
+        { uidValidity: this.#uidValidity },
+        "mailbox changed in the settings, or renumbered by the server: recent mail is read again",
+      );
       this.#uid = 0;
       this.#since = new Date(Date.now() - rereadMs);
     }
@@ -180,6 +196,6 @@ class MailboxReader {
   }
 
   #cursorAt(uid: number): string {
-    return `${this.#uidValidity}:${uid}`;
+    return `${this.#numbering}:${uid}`;
   }
 }
