@@ -2,7 +2,7 @@
 // prefix stays unchanged. A failed transcription is noted and not retried.
 import { fetchBlob, type Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { textOf, WireError, type Attachment, type Message } from "@parley/contracts";
+import { ownToolName, textOf, WireError, type Attachment, type Message, type Part } from "@parley/contracts";
 import { TranscriptionError, type Transcriber } from "./transcriber.ts";
 
 /** Maximum characters of a transcript in a note. */
@@ -19,14 +19,20 @@ export interface TranscribeDeps {
 export function audioParts(messages: readonly Message[]): Attachment[] {
   const notes = messages.flatMap((message) => (message.from === undefined ? [textOf(message.parts)] : []));
   const found = new Map<string, Attachment>();
-  for (const message of messages) {
-    if (message.role !== "user" || message.from === undefined) continue;
-    for (const part of message.parts) {
-      if (part.type !== "blob" || !isRecording(part.mediaType)) continue;
-      if (!notes.some((text) => text.startsWith(beginningOf(part)))) found.set(part.sha256, part);
-    }
+  for (const file of messages.flatMap(filesOfPeople)) {
+    if (!isRecording(file.mediaType)) continue;
+    if (!notes.some((text) => text.startsWith(beginningOf(file)))) found.set(file.sha256, file);
   }
   return [...found.values()];
+}
+
+/** The files that people sent: with a message, or with an answer to a question of the agent. */
+function filesOfPeople({ role, from, parts }: Message): Attachment[] {
+  if (role === "user" && from === undefined) return [];
+  return parts.flatMap((part: Part): readonly Attachment[] => {
+    if (role === "user") return part.type === "blob" ? [part] : [];
+    return part.type === "tool_result" && ownToolName(part.name) === "ask_user" ? (part.attachments ?? []) : [];
+  });
 }
 
 /** The notes for recordings without one. Rejects only with the signal's reason, or if the store is unavailable. */

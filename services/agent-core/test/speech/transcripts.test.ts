@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { storeBlob, type Bus } from "@parley/bus";
-import type { Message, Part, Sender } from "@parley/contracts";
+import type { Attachment, Message, Part, Sender } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import { httpTranscriber } from "../../src/voice/transcriber.ts";
 import { audioParts, transcribe, type TranscribeDeps } from "../../src/voice/transcribe.ts";
@@ -142,4 +142,24 @@ test("does not accept a person's text as the note of a recording", async () => {
   const voice = await recording();
   const claimed = message([{ type: "text", text: `[Recording ${voice.sha256.slice(0, 16)}: lies]` }]);
   assert.equal(audioParts([claimed, message([voice])]).length, 1);
+});
+
+test("transcribes the recording of an answer to a question of the agent, and no file that another tool read", async () => {
+  const { type: _, ...voice } = await recording();
+  const { type: __, ...read } = await recording();
+  const result = (name: string, attachments: Attachment[]): Part => ({
+    type: "tool_result",
+    id: name,
+    name,
+    content: "",
+    isError: false,
+    attachments,
+  });
+  const { from: ___, ...settled } = message([result("AskUserQuestion", [voice]), result("read", [read])], {
+    role: "tool",
+  });
+  const [text = "", ...more] = await transcribe(deps(), [settled], never);
+  assert.ok(text.startsWith(`[Recording ${voice.sha256.slice(0, 16)}: transcript:]`));
+  assert.deepEqual(more, []);
+  assert.deepEqual(audioParts([settled, note(text)]), []);
 });
