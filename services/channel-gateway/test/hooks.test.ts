@@ -108,6 +108,19 @@ test("stores a body with X-Webhook-Signature as it is, and delivers the answer t
   assert.deepEqual([answer?.chatId, answer?.text], [42, `You said: [webhook:told] ${body}`]);
 });
 
+test("stores a body without an id once in ten minutes, whenever they begin", async (context) => {
+  const tenMinutesMs = 10 * 60 * 1_000;
+  const body = "restarted";
+  const { "x-webhook-id": _, ...headers } = signWebhook(webhookSchemes.simple, hookSecret, { id: "", body, atMs: 0 });
+  const next = Math.ceil(Date.now() / tenMinutesMs) * tenMinutesMs;
+  const clock = context.mock.method(Date, "now", () => next - 1);
+  const first = await deliver("told", body, headers);
+  clock.mock.mockImplementation(() => next);
+  const second = await deliver("told", body, headers);
+  assert.deepEqual([first.duplicate, second.duplicate], [false, true]);
+  assert.equal(second.messageId, first.messageId);
+});
+
 test("keeps each delivery in a conversation of its own, or in the session that target names", async () => {
   const deliverIssue = (number: number, id: string) => {
     const body = JSON.stringify({

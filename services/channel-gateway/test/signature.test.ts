@@ -111,12 +111,12 @@ test("derives the same id for the same body when a delivery has no id", () => {
 test("derives a content id from the body when the sender signs the body without the id", () => {
   const contentOf = (body: string, id: string) => {
     const verdict = verify("github", body, githubHeaders(body, id));
-    return verdict.genuine ? verdict.contentId : assert.fail(verdict.reason);
+    return verdict.genuine ? verdict.content?.id : assert.fail(verdict.reason);
   };
   assert.match(contentOf("body", "a") ?? "", /^[0-9a-f]{64}$/);
   assert.equal(contentOf("body", "a"), contentOf("body", "b"));
   assert.notEqual(contentOf("other", "a"), contentOf("body", "a"));
-  assert.ok(!("contentId" in verify("parley", "body", parleyHeaders("body", { atMs: nowMs }))));
+  assert.ok(!("content" in verify("parley", "body", parleyHeaders("body", { atMs: nowMs }))));
 });
 
 test("decodes a Standard Webhooks secret with the prefix whsec_ as base64", () => {

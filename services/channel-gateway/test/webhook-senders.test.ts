@@ -64,6 +64,7 @@ test("accepts a plain HMAC of the body in X-Webhook-Signature, with and without 
   const first = idOf("simple", body, { "x-webhook-signature": signature });
   assert.equal(idOf("simple", body, { "x-webhook-signature": signature }), first);
   assert.notEqual(idOf("simple", body, { "x-webhook-signature": signature }, secret, nowMs + 11 * 60_000), first);
+  assert.ok(!("content" in verify("simple", body, { "x-webhook-signature": signature, "x-webhook-id": "a" })));
   assert.equal(verify("simple", "other", { "x-webhook-signature": signature }).genuine, false);
   const missing = verify("simple", body, {});
   assert.match(missing.genuine ? "" : missing.reason, /^X-Webhook-Signature is required$/);

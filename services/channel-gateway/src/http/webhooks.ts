@@ -12,7 +12,7 @@ import { OperationError } from "../operations/operation.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
-import { replayedBodyMs, verifyDelivery, type SignatureCheck } from "../webhooks/signature-check.ts";
+import { verifyDelivery, type SignatureCheck } from "../webhooks/signature-check.ts";
 import { messageText } from "../webhooks/message-text.ts";
 
 const maxBodyBytes = 256 * 1024;
@@ -103,7 +103,7 @@ async function keepDelivery(
   delivery: Extract<SignatureCheck, { genuine: true }>,
   [text = "", ...shorter]: readonly string[],
 ): Promise<StoredMessage> {
-  const { deliveryId: externalId, contentId } = delivery;
+  const { deliveryId: externalId, content } = delivery;
   const input: AuthorizedInput = {
     channel: "hook",
     account: id,
@@ -114,7 +114,7 @@ async function keepDelivery(
     origin: "webhook",
     replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
     ...placeOf(deps.settings.session, id, settings, externalId),
-    ...(contentId === undefined ? {} : { content: { id: contentId, sameWithinMs: replayedBodyMs } }),
+    ...(content === undefined ? {} : { content }),
     // An error would only make the sender of the webhook retry.
     keyed: false,
   };

@@ -12,15 +12,15 @@ const signedId = /^[A-Za-z0-9_-]{1,256}$/;
 /** A signed timestamp further from the current time than this is refused as a replay. */
 export const replayWindowMs = 5 * 60 * 1_000;
 
-/** A plain HMAC has neither id nor time: the same body within this time is the same delivery. */
+/** A plain HMAC has no time and often no id: the same body within this time after the first is then the same delivery. */
 const sameBodyMs = 10 * 60 * 1_000;
 
 /** An unsigned id can be exchanged. A signed body that arrives again within this time is the same delivery under any id. */
-export const replayedBodyMs = 12 * 60 * 60 * 1_000;
+const replayedBodyMs = 12 * 60 * 60 * 1_000;
 
-/** `contentId`: the same for every delivery of one body, when the sender signs the body without the id. */
+/** `content`: when the id does not tell whether the delivery is a repetition, its body does, within this time. */
 export type SignatureCheck =
-  | { genuine: true; deliveryId: string; contentId?: string }
+  | { genuine: true; deliveryId: string; content?: { id: string; sameWithinMs: number } }
   | { genuine: false; reason: string };
 
 export interface Delivery {
@@ -32,19 +32,23 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
   // With a signing token GitLab signs like Standard Webhooks.
   const isSigned = signer === "gitlab" && delivery.header(webhookSchemes.standard.header) !== undefined;
   const scheme = webhookSchemes[isSigned ? "standard" : signer];
-  const given = delivery.header(scheme.header);
+  const proof = delivery.header(scheme.header);
   if (scheme.signedContent === "body") {
-    if (given === undefined) return { genuine: false, reason: `${displayName(scheme.header)} is required` };
-    if (!isAuthentic(scheme, secret, given, [delivery.rawBody])) return wrongSignature;
+    if (proof === undefined) return { genuine: false, reason: `${displayName(scheme.header)} is required` };
+    if (!isAuthentic(scheme, secret, proof, [delivery.rawBody])) return wrongSignature;
+    const given = idOf(scheme, delivery);
+    const hasId = given !== undefined && given !== "";
+    const sameWithinMs =
+      scheme.uniqueBodies === true ? replayedBodyMs : signer === "simple" && !hasId ? sameBodyMs : undefined;
     return {
       genuine: true,
-      deliveryId: deliveryId(signer, scheme, delivery, nowMs),
-      ...(scheme.uniqueBodies === true ? { contentId: bodyId(delivery, "") } : {}),
+      deliveryId: hasId ? limited(given) : derivedId(signer, delivery, nowMs),
+      ...(sameWithinMs === undefined ? {} : { content: { id: bodyId(delivery, ""), sameWithinMs } }),
     };
   }
   const id = idOf(scheme, delivery);
   const timestamp = delivery.header(scheme.timestampHeader ?? "");
-  if (id === undefined || timestamp === undefined || given === undefined) {
+  if (id === undefined || timestamp === undefined || proof === undefined) {
     const names = [...scheme.ids, scheme.timestampHeader ?? "", scheme.header].map(displayName);
     return { genuine: false, reason: `${names.slice(0, -1).join(", ")} and ${names.at(-1)} are required` };
   }
@@ -54,7 +58,7 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
   // With a full stop in the id, one signature would fit two deliveries.
   if (id.includes("."))
     return { genuine: false, reason: `${displayName(scheme.ids[0] ?? "")} must contain no full stop` };
-  if (!isAuthentic(scheme, secret, given, [`${id}.${timestamp}.`, delivery.rawBody])) return wrongSignature;
+  if (!isAuthentic(scheme, secret, proof, [`${id}.${timestamp}.`, delivery.rawBody])) return wrongSignature;
   if (!isFresh(timestamp, nowMs)) return staleTimestamp;
   return { genuine: true, deliveryId: id === "" ? bodyId(delivery, timestamp) : limited(id) };
 }
@@ -120,12 +124,10 @@ function bodyId({ rawBody }: Delivery, prefix: string): string {
   return sha256Hex(Buffer.concat([Buffer.from(`${prefix}.`), rawBody]));
 }
 
-/** Returns the sender's delivery id, or one derived from the content, which is the same for a repetition. */
-function deliveryId(signer: Signer, scheme: WebhookScheme, delivery: Delivery, nowMs: number): string {
-  const given = idOf(scheme, delivery);
-  if (given !== undefined && given !== "") return limited(given);
+/** An id derived from the content, which is the same for a repetition; for a plain HMAC only in the same moment. */
+function derivedId(signer: Signer, delivery: Delivery, nowMs: number): string {
   if (signer === "alertmanager") return sha256Hex(alertsKey(delivery.rawBody.toString("utf8")));
-  return bodyId(delivery, signer === "simple" ? String(Math.floor(nowMs / sameBodyMs)) : "");
+  return bodyId(delivery, signer === "simple" ? String(nowMs) : "");
 }
 
 /** `x-hub-signature-256` → `X-Hub-Signature-256`; names of Standard Webhooks are written in small letters. */
