@@ -261,6 +261,13 @@ describe("optional fields", () => {
       false,
     );
     assert.equal(learned("messages: at least one message is required", { effort: "low", images: true }), undefined);
+    for (const refusal of [
+      "You uploaded an unsupported image. Please make sure your image is valid.",
+      "The image data you provided does not represent a valid image.",
+      "cannot identify image file <_io.BytesIO object at 0x7f>",
+    ]) {
+      assert.equal(learned(refusal, { images: true }), undefined, refusal);
+    }
   });
 
   test("are not sent again at a refused level", () => {

@@ -419,6 +419,17 @@ describe("self-hosted servers", () => {
     );
   });
 
+  test("still sends images after the refusal of one when the server has accepted another before", async () => {
+    const showing = (data: string) =>
+      requestOf({ role: "user", parts: [{ type: "binary", mediaType: "image/png", data }] });
+    server.next(answered, json(400, { error: { message: "Invalid image data" } }), answered);
+    await ask(provider, showing("iVBO"));
+    await assert.rejects(ask(provider, showing("AAAA")), failing("invalid", /Invalid image data/));
+    await ask(provider, showing("iVBO"));
+    assert.equal(server.bodies.length, 3);
+    for (const body of server.bodies) assert.ok(JSON.stringify(body).includes("image_url"));
+  });
+
   test("names the variable of the key in an error", async () => {
     server.next(json(401, { error: { message: "no" } }));
     await assert.rejects(ask(provider), (error) => {

@@ -38,6 +38,8 @@ export interface RequestDraft<Body> {
   body(): Body;
   /** Changes the next body where the error shows how; false where it does not. `refused`: the body that was sent. */
   correct(error: ModelError, refused: Body): boolean;
+  /** The server has answered this body. */
+  answered(body: Body): void;
 }
 
 /** One of OpenAI's formats. */
@@ -57,9 +59,8 @@ export function createOpenAiProvider<Body>(options: OpenAiOptions, format: WireF
   const official = isOpenAi(baseUrl);
   let note: string | null = null;
 
-  /** A successful response. After a refusal the request is corrected where the error shows how. */
-  const send = async (request: ModelRequest, signal: AbortSignal): Promise<Response> => {
-    const draft = format.draft(request);
+  /** A successful response to the returned body. After a refusal the request is corrected where the error shows how. */
+  const send = async (draft: RequestDraft<Body>, signal: AbortSignal): Promise<{ response: Response; body: Body }> => {
     for (let corrections = 0; ; corrections++) {
       const body = draft.body();
       const response = await fetch(endpoint(baseUrl, format.path), {
@@ -68,7 +69,7 @@ export function createOpenAiProvider<Body>(options: OpenAiOptions, format: WireF
         body: JSON.stringify(body),
         signal,
       });
-      if (response.ok) return response;
+      if (response.ok) return { response, body };
       const error = rejectedRequest(response, await response.text(), server.addressSetting);
       if (corrections >= maxCorrections || !draft.correct(error, body)) throw error;
     }
@@ -84,8 +85,11 @@ export function createOpenAiProvider<Body>(options: OpenAiOptions, format: WireF
     },
     async stream(request, on, signal) {
       const builder = format.builder({ takenIds: callIds(request), newId: newCallId });
+      const draft = format.draft(request);
       try {
-        await receive(await send(request, signal), builder, on, server.addressSetting);
+        const { response, body } = await send(draft, signal);
+        await receive(response, builder, on, server.addressSetting);
+        draft.answered(body);
       } catch (error) {
         signal.throwIfAborted();
         const failure = transportError(error);

@@ -90,6 +90,25 @@ export interface Sent {
   stops: boolean;
 }
 
+/** Kinds of content that the server has answered: a later refusal concerns one content, which `with-attachments.ts` leaves out. */
+export class ShownKinds {
+  #images = false;
+  #pdfs = false;
+
+  add({ images, pdfs }: Pick<Sent, "images" | "pdfs">): void {
+    this.#images ||= images;
+    this.#pdfs ||= pdfs;
+  }
+
+  /** What was sent, without these kinds. */
+  without<T extends Pick<Sent, "images" | "pdfs">>(sent: T): T {
+    return { ...sent, images: sent.images && !this.#images, pdfs: sent.pdfs && !this.#pdfs };
+  }
+}
+
+/** Messages of OpenAI and vLLM about a single image. */
+const damagedImage = /\b(in)?valid image\b|\bimage data\b|uploaded an unsupported image|identify image/i;
+
 /** The dialect after a refusal; undefined when the refusal has another cause. */
 export function learnDialect(refusal: string, dialect: Dialect, sent: Sent): Dialect | undefined {
   if (sent.effort !== undefined && /reasoning.?effort|think value|does not support think/i.test(refusal)) {
@@ -104,7 +123,8 @@ export function learnDialect(refusal: string, dialect: Dialect, sent: Sent): Dia
     };
   }
   if (sent.pdfs && /\bfile\b|\bpdf\b|document/i.test(refusal)) return { ...dialect, pdfs: false };
-  if (sent.images && /image|multi-?modal|vision|mmproj/i.test(refusal)) return { ...dialect, images: false };
+  const isAboutImages = /image|multi-?modal|vision|mmproj/i.test(refusal) && !damagedImage.test(refusal);
+  if (sent.images && isAboutImages) return { ...dialect, images: false };
   if (dialect.streamUsage && sent.stream && /stream_options|include_usage/i.test(refusal)) {
     return { ...dialect, streamUsage: false };
   }

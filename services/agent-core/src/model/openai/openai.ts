@@ -1,7 +1,7 @@
 // Models with OpenAI's chat completions API: OpenAI, Ollama, vLLM, LM Studio, llama.cpp and compatible servers.
 import { createOpenAiProvider, type OpenAiOptions, type RequestDraft } from "../openai-provider.ts";
 import type { ModelProvider, ModelRequest } from "../provider.ts";
-import { initialDialect, initialLimit, learnDialect, learnLimit, type Sent } from "./dialect.ts";
+import { initialDialect, initialLimit, learnDialect, learnLimit, ShownKinds, type Sent } from "./dialect.ts";
 import { ReplyBuilder } from "./reply.ts";
 import { toRequest, type WireRequest } from "./wire.ts";
 
@@ -9,6 +9,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
   const { baseUrl, model } = options;
   let knownLimit = initialLimit(baseUrl);
   let dialect = initialDialect(baseUrl);
+  const shown = new ShownKinds();
 
   const draft = (request: ModelRequest): RequestDraft<WireRequest> => {
     let limit = knownLimit;
@@ -17,7 +18,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
       correct(error, refused) {
         // llama.cpp returns a server error when a model does not support images.
         const taught = error.failure === "invalid" || error.failure === "server";
-        const other = taught ? learnDialect(error.message, dialect, sentIn(refused)) : undefined;
+        const other = taught ? learnDialect(error.message, dialect, shown.without(sentIn(refused))) : undefined;
         if (other !== undefined) {
           dialect = other;
           return true;
@@ -28,6 +29,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
         if (better.lasting) knownLimit = better;
         return true;
       },
+      answered: (body) => shown.add(sentIn(body)),
     };
   };
   return createOpenAiProvider(options, {

@@ -15,26 +15,30 @@ export function initialDialect(baseUrl: string): Dialect {
 }
 
 /** The dialect after a refusal; undefined when the refusal has another cause. */
-export function learnDialect(refusal: string, dialect: Dialect, sent: ResponsesRequest): Dialect | undefined {
+export function learnDialect(
+  refusal: string,
+  dialect: Dialect,
+  sent: ResponsesRequest,
+  shown: chat.ShownKinds,
+): Dialect | undefined {
   if (sent.reasoning?.summary !== undefined && /summar(y|ies)/i.test(refusal)) return { ...dialect, summaries: false };
   if (sent.include !== undefined && /encrypted.?content|\binclude\b/i.test(refusal)) {
     return { ...dialect, encrypted: false };
   }
-  const types = new Set(sent.input.flatMap(contentTypes));
   const learned = chat.learnDialect(
     refusal,
     { ...chat.initialDialect("http://none"), ...dialect },
-    {
-      effort: sent.reasoning?.effort,
-      images: types.has("input_image"),
-      pdfs: types.has("input_file"),
-      stream: false,
-      stops: false,
-    },
+    { effort: sent.reasoning?.effort, ...shown.without(kindsIn(sent)), stream: false, stops: false },
   );
   return learned === undefined
     ? undefined
     : { ...dialect, efforts: learned.efforts, images: learned.images, pdfs: learned.pdfs };
+}
+
+/** The kinds of content of a request that a server may not support. */
+export function kindsIn({ input }: ResponsesRequest): Pick<chat.Sent, "images" | "pdfs"> {
+  const types = new Set(input.flatMap(contentTypes));
+  return { images: types.has("input_image"), pdfs: types.has("input_file") };
 }
 
 /** Whether the server could not read the reasoning that was sent, for example because the key belongs to another organisation. */
