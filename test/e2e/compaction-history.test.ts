@@ -81,3 +81,12 @@ test("ends with what it has sent when the next leader continues it after a compa
   assert.deepEqual(await fixture.cluster.armed(), []);
   assert.deepEqual([turn.turnId, turn.text], [turnId, "the answer"]);
 });
+
+test("ends a turn that fills the window when nothing can be removed for it", async () => {
+  const conversation = "full";
+  await fixture.turn("say: hello", conversation);
+  const rounds = Array.from({ length: 6 }, (_, round) => `stop: model_context_window_exceeded\nsay: part ${round}`);
+  const turn = await fixture.turn(`${"words of the owner\n".repeat(1_500)}${rounds.join("\nthen\n")}`, conversation);
+  assert.equal(turn.exitReason, "max_tokens");
+  assert.match(turn.text ?? "", /^part 0\n\npart 1\n\n\[My answer was cut off because/);
+});

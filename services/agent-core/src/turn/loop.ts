@@ -112,7 +112,8 @@ async function runSteps(turn: WritableTurn, deps: TurnDeps, signals: TurnSignals
     // Added as text, because the model reads text.
     const transcripts = await transcribe({ ...deps, ...deps.enrichment }, turnMessages(turn), stop);
     if (transcripts.length > 0) await appendToLog(turn, deps, transcripts);
-    await compactIfNeeded(turn, deps, cause, stop);
+    // Another answer would fill the window again.
+    if (!(await compactIfNeeded(turn, deps, cause, stop)) && cause === "overflow") turn.overflowed = true;
     const reply = await askModel(turn, deps, stop);
     const decision = await decide(turn, deps, reply, stop);
     faultPoint("agent.before_commit");

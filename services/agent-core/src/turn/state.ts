@@ -63,7 +63,7 @@ export interface WritableTurn {
   streamedText: string;
   /** Input that may join the turn waits. */
   inputWaits: boolean;
-  /** The provider refused a prompt as too long; compacting for that is tried once. */
+  /** The provider refused a prompt as too long, for which compacting is tried once, or compacting for a full window removed nothing. */
   overflowed: boolean;
   /** The turn's messages that the view no longer contains, without what nobody reads of them. */
   earlier: readonly Message[];
