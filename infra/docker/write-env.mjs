@@ -6,6 +6,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseEnv } from "node:util";
 
 import { createUserKey } from "../nats/nkeys.mjs";
 import { secretsGroup, writeSecretFiles } from "./secret-files.mjs";
@@ -18,12 +19,18 @@ function variablesIn(text) {
   return new Map([...text.matchAll(/^([A-Z0-9_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 }
 
-/** New values of secrets that are set together: a seed with its public key, a token with its hash. */
-function newValues(names) {
+/** @param {string} token */
+function hashOf(token) {
+  return createHash("sha256").update(token).digest("hex");
+}
+
+/** New values of secrets that are set together: a seed with its public key, a token with its hash. `present`: the values that exist. */
+function newValues(names, present) {
   const values = new Map();
-  const token = randomBytes(24).toString("base64url");
-  values.set("PARLEY_TOKEN", token);
-  values.set("PARLEY_TOKEN_SHA256", createHash("sha256").update(token).digest("hex"));
+  const token = present.PARLEY_TOKEN || randomBytes(24).toString("base64url");
+  // Without the token that belongs to a hash, the hash may stay alone.
+  if (!present.PARLEY_TOKEN_SHA256) values.set("PARLEY_TOKEN", token);
+  values.set("PARLEY_TOKEN_SHA256", hashOf(token));
   values.set("PARLEY_SECRETS_GID", String(secretsGroup));
   values.set("PARLEY_MCP_KEY", randomBytes(32).toString("base64url"));
   for (const name of names) {
@@ -37,8 +44,19 @@ function newValues(names) {
   return values;
 }
 
+/** Exits when the gateway would refuse the token and still accept the one that the hash belongs to. */
+function requireMatchingHash({ PARLEY_TOKEN: token, PARLEY_TOKEN_SHA256: hashes = "" }) {
+  if (!token || hashes.toLowerCase().includes(hashOf(token))) return;
+  console.error(
+    `${file}: PARLEY_TOKEN_SHA256 does not belong to PARLEY_TOKEN, so the gateway would refuse this token and accept an earlier one. Write PARLEY_TOKEN_SHA256=${hashOf(token)}, or leave PARLEY_TOKEN empty.`,
+  );
+  process.exit(1);
+}
+
+/** @type {Record<string, string>} */
+const current = existsSync(file) ? parseEnv(readFileSync(file, "utf8")) : {};
 const example = readFileSync(new URL(".env.example", root), "utf8");
-const fresh = newValues(variablesIn(example).keys());
+const fresh = newValues(variablesIn(example).keys(), current);
 if (!existsSync(file)) {
   const text = example.replace(/^([A-Z0-9_]+)=$/gm, (line, name) => `${line}${fresh.get(name) ?? ""}`);
   writeFileSync(file, text, { mode: 0o600, flag: "wx" });
@@ -55,4 +73,5 @@ if (!existsSync(file)) {
     console.error(`${file}: added ${missing.join(", ")}. The other lines were not changed.`);
   }
 }
+requireMatchingHash(parseEnv(readFileSync(file, "utf8")));
 writeSecretFiles(dirname(file));

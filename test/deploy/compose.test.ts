@@ -1,10 +1,12 @@
 // The compose file, the Dockerfile and .env.example match each other, the code and the manifests. No engine is needed.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { parseEnv } from "node:util";
 
 import { parseSettings, withSecretsFolder } from "@parley/chassis";
 import { redisRules, roles, services } from "@parley/contracts";
@@ -302,11 +304,36 @@ describe("secrets", () => {
     assert.equal(statSync(file).mode & 0o077, 0);
     assert.equal(write(), first);
     // As of a version whose services logged in with passwords.
-    const older = first.replace(/^NATS_STORE_.*\n/gm, "").replace(/^PARLEY_TOKEN=.*/m, "PARLEY_TOKEN=mine");
+    const older = first.replace(/^NATS_STORE_.*\n/gm, "").replace(/^PARLEY_LOG_LEVEL=.*/m, "PARLEY_LOG_LEVEL=debug");
     writeFileSync(file, older);
     const again = write();
     assert.ok(again.startsWith(older));
     assert.match(again, /^NATS_STORE_SEED=SU\w{56}\nNATS_STORE_PUBLIC_KEY=U\w{55}$/m);
+  });
+
+  test("keeps the token and its hash together", async () => {
+    await using cleanup = new Cleanup();
+    const file = join(await temporaryFolder(cleanup), ".env");
+    const hashOf = (token: string) => createHash("sha256").update(token).digest("hex");
+    const write = () => {
+      const { status, stderr } = spawnSync(process.execPath, [join(root, "infra/docker/write-env.mjs"), file]);
+      return { status, said: String(stderr), env: parseEnv(readFileSync(file, "utf8")) };
+    };
+    const first = write().env;
+    // A changed token with the hash of the earlier one: the gateway would accept the earlier one only.
+    const changed = readFileSync(file, "utf8").replace(/^PARLEY_TOKEN=.*$/m, "PARLEY_TOKEN=another-token");
+    writeFileSync(file, changed);
+    const refused = write();
+    assert.equal(refused.status, 1);
+    assert.match(refused.said, new RegExp(`PARLEY_TOKEN_SHA256=${hashOf("another-token")}`));
+    writeFileSync(file, changed.replace(/^PARLEY_TOKEN_SHA256=.*\n/m, ""));
+    assert.equal(write().env["PARLEY_TOKEN_SHA256"], hashOf("another-token"));
+    writeFileSync(file, changed.replace(/^PARLEY_TOKEN=.*\n/m, ""));
+    const kept = write();
+    assert.deepEqual(
+      [kept.status, kept.env["PARLEY_TOKEN"], kept.env["PARLEY_TOKEN_SHA256"]],
+      [0, undefined, first["PARLEY_TOKEN_SHA256"]],
+    );
   });
 
   test("writes the files that the services read, for their owner and one group only", async () => {
