@@ -21,7 +21,9 @@ function variablesIn(text) {
 
 /** @param {string} token */
 function hashOf(token) {
-  return createHash("sha256").update(token).digest("hex");
+  /** @type {string} */
+  const hex = createHash("sha256").update(token).digest("hex");
+  return hex;
 }
 
 /** New values of secrets that are set together: a seed with its public key, a token with its hash. `present`: the values that exist. */
