@@ -28,7 +28,7 @@ import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { RetryTimes } from "../config.ts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "../model/provider.ts";
-import type { ModelRegistry } from "../model/registry.ts";
+import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
 import { buildPrompt, withoutToolTraffic } from "../prompt/build-prompt.ts";
 import type { LeaderStore } from "../store-client/leader-store.ts";
 import type { MessageHeaderOptions } from "../prompt/message-header.ts";
@@ -258,10 +258,25 @@ function requestFor(
       },
     };
   }
-  const provider = deps.settings.model === undefined ? work.provider : deps.models.modelFor(deps.settings.model);
+  const provider = summaryModel(deps, work);
   const { system, message } = transcriptRequest(shown, plan, options);
   const maxOutputTokens = Math.min(policy.maxOutputTokens, maxTranscriptSummaryTokens);
   return { provider, request: { system, tools: [], messages: buildPrompt([message]), maxOutputTokens } };
+}
+
+/** The configured model, or the answering one: a model without access must not end every turn of a long conversation. */
+function summaryModel(
+  { settings, models, log }: CompactorDeps,
+  { provider, sessionId }: CompactionWork,
+): ModelProvider {
+  if (settings.model === undefined) return provider;
+  try {
+    return models.modelFor(settings.model);
+  } catch (error) {
+    if (!(error instanceof ModelUnavailable)) throw error;
+    log.warn({ err: error, sessionId }, "compaction.model unavailable: the answering model writes the summary");
+    return provider;
+  }
 }
 
 /** Output limit of a summary that is written outside of the conversation. */

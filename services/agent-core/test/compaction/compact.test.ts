@@ -79,6 +79,8 @@ interface Work {
   fails?: boolean;
   /** Requests omit the tool traffic of past turns, of which each has this result. */
   omittedResult?: string;
+  /** The setting `compaction.model`. */
+  model?: string;
 }
 
 async function compacted({
@@ -88,9 +90,10 @@ async function compacted({
   tokenRatio = 1,
   fails = false,
   omittedResult,
+  model,
 }: Work) {
   const settings: ParleySettings = ParleySettingsSchema.parse({
-    compaction: { trigger_share: 0.5, keep_share: 0.1 },
+    compaction: { trigger_share: 0.5, keep_share: 0.1, model },
     models: { known: { mine: { context_window: windowTokens } } },
   });
   const models = new ModelRegistry({
@@ -196,4 +199,12 @@ test("has the summary written from what requests contain when they omit tool tra
   const sent = requests.flatMap(({ messages }) => messages.flatMap(({ parts }) => parts));
   assert.ok(sent.every(({ type }) => type === "text"));
   assert.ok(JSON.stringify(sent).includes("request 1:"));
+});
+
+test("has the answering model write the summary when the configured one has no key", async () => {
+  const share = Math.ceil(windowTokens * 0.15);
+  const small = { windowTokens, maxOutputTokens: share, prefixChars: 10, model: "openai:small" };
+  const { outcome, requests } = await compacted(small);
+  assert.ok(outcome?.outcome === "compacted");
+  assert.deepEqual([outcome.notice, requests.length], [null, 1]);
 });
