@@ -316,30 +316,6 @@ describe("the Matrix adapter", { skip: await missingSynapse() }, () => {
     assert.deepEqual(agent.host.texts, ["before", ...texts]);
   });
 
-  test("starts anew when the account is changed to another homeserver, whose cursor names another user", async () => {
-    await using agent = await Agent.open(synapse, "moved", { owners: [ann.userId] });
-    await agent.disconnect();
-    agent.host.cursor = "12345_of_another_server @moved:elsewhere.test";
-    await agent.connect();
-    await agent.host.until("a cursor of this account", () => agent.host.cursor?.endsWith(` ${agent.userId}`) || null);
-    const room = await agent.direct(ann);
-    await ann.say(room, "hello here");
-    await agent.host.untilAccepted(1);
-  });
-
-  test("continues at a cursor of an earlier version, which names no user", async () => {
-    await using agent = await Agent.open(synapse, "upgraded", { owners: [ann.userId] });
-    const room = await agent.direct(ann);
-    await ann.say(room, "one");
-    await agent.host.untilAccepted(1);
-    await agent.disconnect();
-    agent.host.cursor = agent.host.cursor?.split(" ")[0] ?? null;
-    await ann.say(room, "two");
-    await agent.connect();
-    await agent.host.untilAccepted(2);
-    assert.deepEqual(agent.host.texts, ["one", "two"]);
-  });
-
   test("receives a batch again when a message of it was not stored", async () => {
     await using agent = await Agent.open(synapse, "retries", { owners: [ann.userId] });
     const room = await agent.direct(ann);

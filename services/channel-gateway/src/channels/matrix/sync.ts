@@ -4,7 +4,6 @@ import type { z } from "zod";
 import type { MatrixAccount } from "@parley/contracts";
 import type { ChannelHost, LeaseRef, Position } from "../channel.ts";
 import { PlatformUnavailableError } from "../outcome.ts";
-import { formatCursor, positionOf } from "../owned-cursor.ts";
 import { skipUnstorable, store, type ParsedInput } from "../parsed.ts";
 import { withTimeout } from "../transport.ts";
 import { resultOrNull, type MatrixApi } from "./api.ts";
@@ -35,9 +34,7 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
   const rooms = new Rooms(api, settings, userId, signal);
   await rooms.readProfile();
   await rooms.joinGroups(host.log);
-  // The user id names its server, so the position of an earlier homeserver does not count.
-  let since = positionOf(lease.cursor, userId);
-  const positionAt = (token: string): Position => ({ lease, cursor: formatCursor(token, userId) });
+  let since = lease.cursor;
   let connected = false;
   let savedMs = performance.now();
 
@@ -93,12 +90,12 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
     // Messages from before the first connection are not answered.
     const inputs = since === null ? [] : await inputsOf(batch, since);
     const isSaved = await deliver(host, inputs, {
-      between: since === null ? undefined : positionAt(since),
-      last: positionAt(batch.next_batch),
+      between: since === null ? undefined : { lease, cursor: since },
+      last: { lease, cursor: batch.next_batch },
     });
     const isDue = since === null || inputs.length > 0 || performance.now() - savedMs >= idleCheckpointMs;
     if (!isSaved && isDue && batch.next_batch !== since) {
-      await host.checkpoint(positionAt(batch.next_batch));
+      await host.checkpoint({ lease, cursor: batch.next_batch });
       savedMs = performance.now();
     }
     since = batch.next_batch;
