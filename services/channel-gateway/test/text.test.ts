@@ -281,6 +281,16 @@ test("splits Markdown source within the limit when the first lines of a block ar
   }
 });
 
+test("keeps the indentation of code when a message of split Markdown continues it", () => {
+  const code = ["def f():", "    for i in range(9):", "        print(i)", "        print(-i)", "    return 1"];
+  const pieces = partsOf(source(70), ["```py", ...code, "```"].join("\n"));
+  assert.ok(pieces.length > 1);
+  assert.deepEqual(
+    pieces.flatMap((piece) => piece.split("\n").slice(1, -1)),
+    code,
+  );
+});
+
 test("keeps each fence of split Markdown closed", () => {
   const code = Array.from({ length: 40 }, (_, line) => `line ${line}`).join("\n");
   for (const part of partsOf(source(120), `before\n\n\`\`\`py\n${code}\n\`\`\`\n\nafter`)) {

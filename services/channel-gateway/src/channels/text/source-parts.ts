@@ -27,7 +27,10 @@ export function markdownSource(markdown: string): MarkdownSource {
 /** Returns the message that begins at `from`; null when the rest is empty. */
 export function sourcePartAt(document: MarkdownSource, from: number, limits: SourceLimits): TextPart | null {
   const { source, blocks } = document;
-  const start = from + (/^\s*/.exec(source.slice(from))?.[0].length ?? 0);
+  const isInCode = blocks.some((block) => block.type === "code" && startOf(block) < from && from < endOf(block));
+  // The indentation of code is part of it.
+  const skipped = isInCode ? /^(?:[^\S\n]*\n)*/ : /^\s*/;
+  const start = from + (skipped.exec(source.slice(from))?.[0].length ?? 0);
   if (start >= source.length) return null;
   const fits = (text: string): boolean => messageLength(rendered(text, limits), limits) <= limits.maxLength;
   const end = endOfWholeBlocks(document, start, fits) ?? null;
