@@ -331,6 +331,31 @@ describe("e-mail over IMAP", () => {
     await again;
   });
 
+  test("reads no old mail when the reading after a renumbering was interrupted", async () => {
+    const client = openClient(mailSettings(peer), peer.password);
+    await logIn(client);
+    const headers = "From: ann@test.local\r\nTo: agent@test.local\r\nMessage-ID: <old@test.local>\r\n";
+    const passed = `Authentication-Results: ${peer.authservId}; dmarc=pass header.from=test.local\r\n`;
+    const lastWeek = new Date(Date.now() - 7 * 24 * 60 * 60_000);
+    await client.append("INBOX", `${headers}${passed}\r\nfrom last week`, [], lastWeek);
+    client.close();
+    await peer.write({ messageId: "<recent@test.local>", body: "recent" });
+    const host = new TestHost();
+    host.cursor = "1:5";
+    host.refuseNext(new WireError("FENCED", "the lease is lost"));
+    await assert.rejects(create().connect?.(host, host.lease().lease) ?? Promise.resolve(), /the lease is lost/);
+    const next = host.lease();
+    const again = create().connect?.(host, next.lease);
+    await host.until(
+      "recent mail",
+      () => host.accepted.find(({ externalId }) => externalId.includes("<recent@")) ?? null,
+    );
+    await host.until("the end", () => (host.cursor?.startsWith("1:") === false ? true : null));
+    next.lose();
+    await again;
+    assert.equal(host.accepted.filter(({ externalId }) => externalId.includes("<old@")).length, 0);
+  });
+
   test("continues at a cursor of an earlier version, which names no mail server", async () => {
     const host = new TestHost();
     const first = host.lease();

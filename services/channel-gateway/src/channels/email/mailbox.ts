@@ -124,8 +124,10 @@ class MailboxReader {
   readonly #queue: InboundQueue;
   readonly #uidValidity: string;
   readonly #numbering: string;
+  /** The newest mail when the mailbox was opened. */
+  readonly #newestUid: number;
   #uid: number;
-  /** Mails above the cursor that are not read: those before a renumbering. */
+  /** After a renumbering, until recent mail has been read: older mail above the position is not read. */
   #since: Date | null = null;
 
   constructor(deps: ReaderDeps) {
@@ -133,7 +135,8 @@ class MailboxReader {
     this.#queue = new InboundQueue(deps.host, deps.lease);
     this.#uidValidity = String(deps.mailbox.uidValidity);
     this.#numbering = numberingOf(deps.settings, this.#uidValidity);
-    this.#uid = deps.mailbox.uidNext - 1;
+    this.#newestUid = deps.mailbox.uidNext - 1;
+    this.#uid = this.#newestUid;
   }
 
   /** Continues at the cursor of the lease. The first time, mail that is already there is not read. */
@@ -151,6 +154,7 @@ class MailboxReader {
       );
       this.#uid = 0;
       this.#since = new Date(Date.now() - rereadMs);
+      return;
     }
     await host.checkpoint({ lease, cursor: this.#cursorAt(this.#uid) });
   }
@@ -167,6 +171,11 @@ class MailboxReader {
       if (lease.signal.aborted) return;
       saved = await this.#read(uid);
       this.#uid = uid;
+    }
+    if (this.#since !== null) {
+      this.#since = null;
+      this.#uid = Math.max(this.#uid, this.#newestUid);
+      saved = false;
     }
     if (!saved) await host.checkpoint({ lease, cursor: this.#cursorAt(this.#uid) });
   }
@@ -188,7 +197,9 @@ class MailboxReader {
       host.log.info({ messageId: uid, reason: mail.reason, from: mail.from }, "mail ignored");
       return false;
     }
-    this.#queue.push(mail.draft, this.#cursorAt(uid));
+    // If recent mail is read again and that is interrupted, it begins again: the new numbering alone would stand for older mail too.
+    const { cursor } = lease;
+    this.#queue.push(mail.draft, this.#since === null || cursor === null ? this.#cursorAt(uid) : cursor);
     await Promise.race([this.#queue.settled(), this.#queue.fenced]);
     lease.signal.throwIfAborted();
     if (settings.mark_seen) await client.messageFlagsAdd(String(uid), ["\\Seen"], { uid: true });
