@@ -20,11 +20,20 @@ const launchers = new Set(
 /** Options that pass code to an interpreter. */
 const inlineCode: Readonly<Record<string, RegExp>> = {
   python: /^-[A-Za-z]*c/,
-  perl: /^-[A-Za-z]*[eE]/,
-  ruby: /^-[A-Za-z]*e/,
+  perl: /^-[A-Za-z\d]*[eE]/,
+  ruby: /^-[A-Za-z\d]*e/,
   node: /^(?:-[A-Za-z]*[ep]|--eval|--print|--require|-r|--import)/,
   php: /^-[A-Za-z]*[rBRE]/,
   lua: /^-[A-Za-z]*e/,
+};
+/** Options of interpreters whose argument is the next word: further options may follow it. */
+const optionWithWord: Readonly<Record<string, RegExp>> = {
+  python: /^-[A-Za-z]*[WX]$/,
+  perl: /^-[A-Za-z\d]*I$/,
+  ruby: /^-[A-Za-z\d]*[CEIr]$/,
+  node: /^(?:-C|--conditions|--title)$/,
+  php: /^-[A-Za-z]*[cdz]$/,
+  lua: /^-l$/,
 };
 /** Options of other programs that name a program. */
 const programOptions: Readonly<Record<string, RegExp>> = {
@@ -38,7 +47,7 @@ const programOptions: Readonly<Record<string, RegExp>> = {
   readarray: /^-[A-Za-z]*C/,
 };
 const gitHides =
-  /^(?:-c|--config-env.*|--exec-path=.*|--exec.*|-x|foreach|filter-branch|difftool|mergetool|--(?:upload|receive)-pack.*|-u|ext::.*|-O.*|--open-files-in-pager.*|!.*|alias\..*)$/s;
+  /^(?:-c|--config-env.*|--exec-path=.*|--exec.*|-x.*|foreach|filter-branch|difftool|mergetool|--(?:upload|receive)-pack.*|-u|ext::.*|-O.*|--open-files-in-pager.*|!.*|alias\..*)$/s;
 /** Builtins that evaluate array subscripts in their operands, including commands in the subscripts. */
 const subscripts = new Set([
   "test",
@@ -83,7 +92,9 @@ function launches(program: string, rest: readonly ShellWord[]): boolean {
   if (inlineCode[program] !== undefined) return takesCode(program, rest);
   const option = programOptions[program];
   if (option !== undefined && rest.some(({ value }) => option.test(value))) return true;
-  if (program === "git") return rest.some(({ value }) => gitHides.test(value));
+  // The first word of tar may be options without a dash.
+  if (program === "tar" && /^[A-Za-z]*[IF][A-Za-z]*$/.test(rest[0]?.value ?? "")) return true;
+  if (program === "git") return rest.some(({ value }) => gitHides.test(value)) || bisects(rest);
   if (/^[gmn]?awk$/.test(program)) return awkHides(rest);
   return (program === "sed" || program === "gsed") && sedHides(rest);
 }
@@ -95,11 +106,17 @@ export function hiddenInAssignment(text: string): string | null {
   return /^['"]/.test(value) && subscript.test(value) ? "an array subscript" : null;
 }
 
+function bisects(words: readonly ShellWord[]): boolean {
+  const at = words.findIndex(({ value }) => value === "bisect");
+  return at >= 0 && words[at + 1]?.value === "run";
+}
+
 function takesCode(program: string, words: readonly ShellWord[]): boolean {
-  const pattern = inlineCode[program];
-  for (const { value, literal } of words) {
+  for (let index = 0; index < words.length; index += 1) {
+    const { value, literal } = words[index] ?? { value: "", literal: true };
     if (!value.startsWith("-")) return false;
-    if (!literal || pattern?.test(value) === true) return true;
+    if (!literal || inlineCode[program]?.test(value) === true) return true;
+    if (optionWithWord[program]?.test(value) === true) index += 1;
   }
   return false;
 }

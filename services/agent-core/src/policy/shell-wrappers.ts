@@ -1,6 +1,6 @@
 // Unwraps programs that run other programs, such as `sudo`, `xargs` and `bash -c`. A program that is not listed is matched by its own
 // name only; a rule that allows it also allows the programs that it starts. Pure.
-import { hiddenIn } from "./shell-programs.ts";
+import { hiddenIn, hiddenInAssignment } from "./shell-programs.ts";
 import { programOf, type ShellWord } from "./shell-words.ts";
 
 export type UnwrappedCommand =
@@ -63,6 +63,8 @@ const wrappers: Readonly<Record<string, Options>> = {
 /** The dynamic loader runs the program in its arguments. */
 const loader = /^ld(?:-linux[\w.-]*|-musl[\w.-]*)?\.so[\d.]*$/;
 const shells = new Set(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"]);
+/** Shells with another language: their code is not parsed. */
+const otherShells = new Set(["fish", "csh", "tcsh"]);
 const finders = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 /** The commands, scripts and unknown programs that this command starts. */
 export function unwrapCommand(words: readonly ShellWord[]): UnwrappedCommand[] {
@@ -70,6 +72,7 @@ export function unwrapCommand(words: readonly ShellWord[]): UnwrappedCommand[] {
   if (program === undefined) return [];
   const rest = words.slice(1);
   if (shells.has(program)) return shell(rest);
+  if (otherShells.has(program)) return isScriptFile(rest[0]) ? [] : [hidden("the input of a shell")];
   if (program === "eval") return rest.length === 0 ? [] : [script(rest)];
   if (program === "trap")
     return rest.length < 2 ? [] : [script(rest.slice(rest[0]?.value === "--" ? 1 : 0).slice(0, 1))];
@@ -91,7 +94,11 @@ function wrapped(program: string, options: Options, words: readonly ShellWord[])
       words.findIndex(({ value }) => !value.startsWith("-")),
     );
   if (at !== null) start += options.skip ?? 0;
-  while (options.assignments === true && /^\w+\+?=/.test(words[start]?.value ?? "")) start += 1;
+  while (options.assignments === true && /^\w+\+?=/.test(words[start]?.value ?? "")) {
+    const why = hiddenInAssignment(words[start]?.value ?? "");
+    if (why !== null) found.push(hidden(why));
+    start += 1;
+  }
   const inner = words.slice(start);
   if (inner.length === 0) return found;
   if (program === "flock" && /^(?:-[a-zA-Z]*c|--command)$/.test(inner[0]?.value ?? "")) {
@@ -156,9 +163,19 @@ function shell(words: readonly ShellWord[]): UnwrappedCommand[] {
     const operand = value === "--" || value === "-" ? words[index + 1] : word;
     if (operand === undefined) break;
     // Script files are not parsed: only a rule for the shell allows them.
-    return takesCode ? [script([operand])] : [];
+    if (takesCode) return [script([operand])];
+    return isInput(operand) ? [hidden("the input of a shell")] : [];
   }
   return [hidden("the input of a shell")];
+}
+
+function isScriptFile(word: ShellWord | undefined): boolean {
+  return word !== undefined && word.literal && !word.value.startsWith("-") && !isInput(word);
+}
+
+/** Whether the file is the shell's standard input, another open file or the output of a command. */
+function isInput({ value }: ShellWord): boolean {
+  return value.startsWith("<(") || /^\/(?:dev\/(?:stdin|fd\/)|proc\/[^/]+\/fd\/)/.test(value);
 }
 
 function findCommands(words: readonly ShellWord[]): UnwrappedCommand[] {

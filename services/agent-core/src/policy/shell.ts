@@ -75,7 +75,9 @@ export async function parseCommand(source: string): Promise<ParsedCommand> {
         readErrors(node, hide);
         break;
       case "Command": {
-        const words: ShellWord[] = [...(node.name === undefined ? [] : [node.name]), ...node.args].map(toWord);
+        const written: ShellWord[] = [...(node.name === undefined ? [] : [node.name]), ...node.args].map(toWord);
+        // The parser takes every `time` for the keyword; before an option other than `-p` it is the program.
+        const words = written[0]?.value.startsWith("-") === true ? [timeProgram, ...written] : written;
         const assignments = node.prefix.flatMap((each) => (each.type === "Assignment" ? [each.text] : []));
         if (words.length + assignments.length > 0) addCommand({ assignments, words }, depth);
         break;
@@ -158,6 +160,7 @@ export async function parseCommand(source: string): Promise<ParsedCommand> {
   return { source, commands, redirects, recursiveFunction, launches, hidden };
 }
 
+const timeProgram: ShellWord = { value: "time", literal: true };
 const unknownWord: ShellWord = { value: "…", literal: false };
 
 function readErrors(script: ParsedScript, hide: (why: string) => void): void {
