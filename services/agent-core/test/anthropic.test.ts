@@ -370,6 +370,18 @@ describe("Claude's failures", () => {
     await assert.rejects(call([wait("61"), answered]), { failure: "rate_limit", retryAfterMs: 61_000 });
   });
 
+  test("counts a ping as data when the model thinks without showing it", { timeout: 60_000 }, async () => {
+    const begun = Promise.withResolvers<ServerResponse>();
+    queue.push(streaming(begin, begun.resolve));
+    const steps = [
+      (response: ServerResponse) => response.write(event("ping")),
+      (response: ServerResponse) => response.end(saying + ending),
+    ];
+    const alive = () => void begun.promise.then((response) => steps.shift()?.(response));
+    const reply = await claude(baseUrl).stream(hello, { delta: () => undefined, alive }, never);
+    assert.deepEqual(reply.parts, [{ type: "text", text: "so" }]);
+  });
+
   test("aborts and retries a stream that stalls", async () => {
     const quiet = streaming(begin, () => undefined);
     // On a busy machine an answer may stall as well.

@@ -72,7 +72,8 @@ export function createAnthropic(options: AnthropicOptions): CountingProvider {
       const builder = new MessageBuilder(origin);
       try {
         for await (const events of await open(request, signal)) {
-          if (events.length > 0) on.alive();
+          // Also for pings, the only events while a model thinks without showing it.
+          on.alive();
           for (const event of events) {
             const delta = builder.add(event);
             if (delta !== undefined) on.delta(delta);
