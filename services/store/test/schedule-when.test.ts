@@ -107,6 +107,16 @@ describe("a schedule as people write it", () => {
     assert.throws(() => read("cron 0 0 30 2 *"), /never occurs/);
     assert.throws(() => read("every 5m", "Mars/Olympus"), /^InvalidScheduleError: time_zone: "Mars\/Olympus"/);
   });
+
+  test("refuses a day that the calendar does not have, and a time after the year 9999", () => {
+    for (const date of ["2031-02-29", "2030-02-30T09:00", "2030-04-31T09:00+02:00"]) {
+      assert.throws(() => read(`at ${date}`), /^InvalidScheduleError: schedule: 20\d\d-\d\d-\d\d is not a day/);
+    }
+    assert.equal(read("at 2032-02-29T09:00", "UTC"), "at 2032-02-29T09:00:00.000Z");
+    for (const far of ["in 99999999999 weeks", "at +9000000d"]) {
+      assert.throws(() => read(far), /^InvalidScheduleError: schedule: the time is after the year 9999/);
+    }
+  });
 });
 
 describe("daylight saving", () => {

@@ -16,6 +16,8 @@ export class InvalidScheduleError extends Error {
 
 const examples =
   "valid examples: at 2030-05-01T09:00, at +20m, every 30m, every 1h30m, cron 0 9 * * 1-5 (minute hour day month weekday)";
+/** Later times have no four-digit year, which the database and people expect. */
+const maxAt = Date.parse("9999-12-31T23:59:59.999Z");
 const maxEveryMs = 366 * 24 * 60 * 60 * 1000;
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
@@ -29,6 +31,8 @@ export function parseRecurrence(text: string, timeZone: string, now: number): Re
   const [, word, rest = ""] = /^(?:(at|every|cron|in)\b:? ?)?(.*)$/i.exec(trimmed) ?? [];
   const when = read(word?.toLowerCase(), rest, timeZone, now);
   if (when === undefined) throw new InvalidScheduleError(`schedule: "${trimmed}" is not a valid schedule; ${examples}`);
+  if (when.kind === "at" && when.at > maxAt)
+    throw new InvalidScheduleError(`schedule: the time is after the year 9999; ${examples}`);
   if (when.kind === "at" && when.at <= now) {
     throw new InvalidScheduleError(
       `schedule: ${new Date(when.at).toISOString()} is in the past; now it is ${new Date(now).toISOString()}`,
@@ -89,6 +93,9 @@ function moment(text: string, timeZone: string): Recurrence | undefined {
   const [, date = "", minutes = "00:00", seconds = ":00", fraction = "", offset] = match;
   const at = Date.parse(`${date}T${minutes}${seconds}${fraction}${(offset ?? "Z").toUpperCase()}`);
   if (Number.isNaN(at)) return undefined;
+  // `Date` counts on from the end of the month: 30 February would be 2 March.
+  if (!new Date(`${date}T00:00:00Z`).toISOString().startsWith(date))
+    throw new InvalidScheduleError(`schedule: ${date} is not a day of the calendar; ${examples}`);
   return { kind: "at", at: offset === undefined ? fromLocal(new Date(at), timeZone) : at };
 }
 
