@@ -68,9 +68,11 @@ export function rulesForTaintedAlways(call: ParsedCall): string[] {
   if (web !== null) return unique(web.rules);
   switch (argument.kind) {
     case "command": {
-      const { commands, hidden } = argument.parsed;
+      // What a launcher such as `git -c core.pager=./x` starts can be a file that the turn rewrites without approval.
+      const { commands, hidden, launches } = argument.parsed;
+      const unknown = hidden !== null || launches !== null;
       const writes = argument.files.some(({ mode }) => mode === "write");
-      if (hidden !== null || writes || input["workdir"] !== undefined || commands.some(runsFile)) return [];
+      if (unknown || writes || input["workdir"] !== undefined || commands.some(runsFile)) return [];
       return unique(commands.map((command) => `${tool.name}(${escapePattern(canonicalText(command))})`));
     }
     case "paths":
@@ -115,7 +117,7 @@ function commandPatterns(command: SimpleCommand): string[] {
 
 /** Programs that run a file given as argument, or programs that a file of the workspace names. */
 const interpreters =
-  /^(?:\.|source|sh|bash|dash|zsh|ksh|mksh|ash|fish|python[\d.]*|pypy[\d.]*|node|deno|bun|bunx|npm|npx|pnpm|pnpx|yarn|perl|ruby|php|lua|tclsh|Rscript|java|go|cargo|dotnet|swift|awk|gawk|sed|uv|uvx|pytest|tox|nox|make|gmake|cmake|ninja|just|rake|gradle|mvn)$/;
+  /^(?:\.|source|sh|bash|dash|zsh|ksh|mksh|ash|fish|csh|tcsh|python[\d.]*|pypy[\d.]*|node|tsx|ts-node|deno|bun|bunx|npm|npx|pnpm|pnpx|yarn|perl|ruby|php|lua|tclsh|Rscript|java|go|cargo|dotnet|swift|awk|gawk|sed|uv|uvx|pytest|tox|nox|make|gmake|cmake|ninja|just|rake|gradle|mvn)$/;
 
 function runsFile({ words }: SimpleCommand): boolean {
   const [first] = words;

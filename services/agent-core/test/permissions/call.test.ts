@@ -201,6 +201,8 @@ describe("always adds the narrowest useful rules", () => {
     assert.deepEqual(await rules("git status", { workdir: "other" }), []);
     for (const line of ["./run.sh", "python3 x.py", "make test", "npm test", "bash -c 'npm test'", "$X", "ls > a"])
       assert.deepEqual(await rules(line), [], line);
+    for (const line of ["git -c core.pager=./x -p log", "expect x", "tmux source-file x", "csh x", "tsx x.ts"])
+      assert.deepEqual(await rules(line), [], line);
     const of = async (name: string, input: unknown): Promise<string[]> =>
       rulesForTaintedAlways(await parseCall({ name, readOnly: false }, input));
     assert.deepEqual(await of("web_fetch", { url: "https://example.com/a?b" }), ["web_fetch(https://example.com/*)"]);
