@@ -35,6 +35,8 @@ const closeMs = 4_000;
 
 /** How long requests that wait for a turn may continue after the drain has started. */
 const graceMs = (drainMs: number) => drainMs - Math.min(closeMs, drainMs / 2);
+/** How long connections may continue: until half of the time that is left after the grace. */
+const cutMs = (drainMs: number) => (graceMs(drainMs) + drainMs) / 2;
 
 /** Starts a replica, which is ready when the promise resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
@@ -147,7 +149,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     async close() {
       state.draining = true;
       notices.close();
-      const closedHttp = listener.close();
+      const closedHttp = listener.close(cutMs(config.drainMs));
       watchers.end(new Error("this replica is shutting down"));
       const grace = setTimeout(
         () =>

@@ -4,14 +4,14 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import { connect, type AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { trackIdleConnections } from "../src/http/idle-connections.ts";
+import { trackConnections } from "../src/http/idle-connections.ts";
 
 test(
   "closes connections that have sent nothing, not those with a request in progress",
   { timeout: 30_000 },
   async (context) => {
     const server = createServer();
-    const closeIdle = trackIdleConnections(server);
+    const { closeIdle } = trackConnections(server);
     context.after(() => server.closeAllConnections());
     server.listen(0, "127.0.0.1");
     await once(server, "listening");

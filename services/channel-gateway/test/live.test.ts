@@ -1,6 +1,8 @@
 // Live views of a session: server-sent events and WebSockets on two replicas, with lost events.
 import { loadSettings, parseSettings } from "@parley/chassis";
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket, type ClientOptions } from "ws";
@@ -321,6 +323,27 @@ test("answers a request when its turn ends during the drain", async () => {
     goOn.resolve();
     stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
   }
+});
+
+// The WebSocket library waits 30 s for the answer to a close, and a request may take 60 s to arrive.
+test("drains in time when a client does not answer the close of its WebSocket", { timeout: 25_000 }, async () => {
+  const draining = await stack.gateway({ config: { drainMs: 20_000 } });
+  const ws = await WsReader.open(draining);
+  ws.socket.pause();
+  await draining.close();
+  ws.socket.terminate();
+});
+
+test("drains in time when a client has sent a part of its request", { timeout: 25_000 }, async () => {
+  const draining = await stack.gateway({ config: { drainMs: 4_000 } });
+  const client = connect(Number(new URL(draining.url).port), "127.0.0.1");
+  client.on("error", () => undefined);
+  const head = [`POST /api/attachments HTTP/1.1`, "Host: localhost", `Authorization: Bearer ${token}`];
+  client.write(`${[...head, "Content-Length: 100", "Expect: 100-continue"].join("\r\n")}\r\n\r\n`);
+  // The server has read the head: it asks for the body.
+  await once(client, "data");
+  await draining.close();
+  client.destroy();
 });
 
 test("closes WebSockets with 1001, ends streams and answers waiting requests when draining", async () => {

@@ -2,16 +2,28 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 
-/** Tracks the connections of `server` from now on. The returned function closes those without a request in progress. */
-export function trackIdleConnections(server: Server): () => void {
+interface TrackedConnections {
+  /** Closes those without a request in progress. */
+  closeIdle: () => void;
+  /** Closes all of them. */
+  closeAll: () => void;
+}
+
+/** Tracks the connections of `server` from now on. */
+export function trackConnections(server: Server): TrackedConnections {
   const open = new Set<Socket>();
   server.on("connection", (socket) => {
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });
-  return () => {
-    server.closeIdleConnections();
-    // Node counts a connection as active until its first request: browsers and HTTP clients open some in advance.
-    for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
+  return {
+    closeIdle: () => {
+      server.closeIdleConnections();
+      // Node counts a connection as active until its first request: browsers and HTTP clients open some in advance.
+      for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
+    },
+    closeAll: () => {
+      for (const socket of open) socket.destroy();
+    },
   };
 }

@@ -13,6 +13,8 @@ const maxWaitingFrames = 32;
 /** Codes of RFC 6455 and its registry. */
 const goingAway = 1001;
 const tryAgainLater = 1013;
+/** How long a client may take to answer the close of a replica that shuts down. A suspended one does not. */
+const leaveMs = 2_000;
 
 export interface PeerListener {
   /** Runs before the first frame is handled. */
@@ -68,6 +70,7 @@ export class WsPeer {
   /** Closes the connection because the replica shuts down; the client may reconnect to any replica. */
   leave(): void {
     this.#ws.close(goingAway, "going away");
+    setTimeout(() => this.#ws.terminate(), leaveMs).unref();
   }
 
   /** Closes the connection so that the client reconnects; buffered data of a slow reader is discarded. */
