@@ -245,6 +245,24 @@ describe("with a real store", () => {
     assert.deepEqual(shown, [[hashOf(good)], [hashOf(bad), hashOf(good)], [hashOf(good)], [hashOf(good)]]);
   });
 
+  test("omits contents accepted before as well when the refusal remains without the new ones", async () => {
+    const [large, next] = [Buffer.concat([jpeg, randomBytes(10)]), Buffer.concat([jpeg, randomBytes(10)])];
+    for (const content of [large, next]) await storeBlob(gateway, content);
+    const { provider, shown } = choosy((hashes) =>
+      shown.length > 1 && hashes.includes(hashOf(large))
+        ? new ModelError("invalid", "image dimensions exceed the maximum for requests with many images")
+        : undefined,
+    );
+    const seeing = withAttachments(provider, new Contents(core));
+    const ask = (...parts: Buffer[]) => {
+      const blobs = parts.map((each) => blob(attachment("image/jpeg", "x.jpg", each)));
+      return seeing.stream(requestOf(blobs, undefined), on, never);
+    };
+    await ask(large);
+    assert.equal(await ask(large, next), reply);
+    assert.deepEqual(shown, [[hashOf(large)], [hashOf(next), hashOf(large)], [hashOf(large)], []]);
+  });
+
   test("ignores refusals that are not about a content", async () => {
     const content = Buffer.concat([jpeg, randomBytes(9)]);
     await storeBlob(gateway, content);

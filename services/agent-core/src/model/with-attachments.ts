@@ -15,22 +15,24 @@ export function withAttachments(provider: ModelProvider, contents: Contents): Mo
   const withContents = async (request: ModelRequest): Promise<ModelRequest> => {
     const shown = await contents.of(request.messages);
     for (const sha256 of refused) shown.delete(sha256);
-    return shown.size === 0 ? request : { ...request, contents: shown };
+    return { ...request, contents: shown };
   };
   const countTokens = provider.countTokens?.bind(provider);
   return wrapProvider(provider, {
     async stream(request, on, signal) {
-      const complete = await withContents(request);
-      try {
-        const reply = await provider.stream(complete, on, signal);
-        for (const sha256 of complete.contents?.keys() ?? []) remember(taken, sha256);
-        return reply;
-      } catch (error) {
+      for (;;) {
+        const complete = await withContents(request);
         const suspects = [...(complete.contents?.keys() ?? [])];
-        if (suspects.length === 0 || !isAboutContent(error)) throw error;
-        const fresh = suspects.filter((sha256) => !taken.has(sha256));
-        for (const sha256 of fresh.length > 0 ? fresh : suspects) remember(refused, sha256);
-        return provider.stream(await withContents(request), on, signal);
+        try {
+          const reply = await provider.stream(complete, on, signal);
+          for (const sha256 of suspects) remember(taken, sha256);
+          return reply;
+        } catch (error) {
+          if (suspects.length === 0 || !isAboutContent(error)) throw error;
+          // Without new ones, which are omitted first, one that was accepted before is too much for this prompt.
+          const fresh = suspects.filter((sha256) => !taken.has(sha256));
+          for (const sha256 of fresh.length > 0 ? fresh : suspects) remember(refused, sha256);
+        }
       }
     },
     ...(countTokens === undefined
