@@ -85,6 +85,20 @@ test("renders Markdown as HTML tags of ranges", () => {
   assert.equal(html("<script>x</script>"), "&lt;script&gt;x&lt;/script&gt;");
 });
 
+test("shows a definition of a link when nothing refers to it", () => {
+  assert.equal(html("[Note]: done"), "[Note]: done");
+  assert.equal(
+    html("Sources:\n\n[1]: https://a.example/\n[2]: /b"),
+    "Sources:\n\n[1]: https://a.example/\n[2]: /b".replace(
+      "https://a.example/",
+      '<a href="https://a.example/">https://a.example/</a>',
+    ),
+  );
+  assert.equal(html("see [it][1]\n\n[1]: https://a.example/"), 'see <a href="https://a.example/">it</a>');
+  const [page] = partsOf(limits(1_000, { format: "html" }), "a\n\n[Note]: done\n[b]: c\n\n[b]");
+  assert.equal(page?.replaceAll(/\s/g, ""), '<p>a</p><p>[Note]:done</p><p><ahref="c">b</a></p>');
+});
+
 test("converts a table to a fixed-width block", () => {
   assert.equal(html("| a | bb |\n|---|---:|\n| 1 | 2 |"), "<pre>a | bb\n--+---\n1 |  2</pre>");
 });

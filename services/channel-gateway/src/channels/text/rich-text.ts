@@ -4,6 +4,7 @@ import type { Definition, Nodes, Parents, PhrasingContent, Root, RootContent, Ta
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
+import { withVisibleDefinitions } from "./definitions.ts";
 
 type Style =
   | { type: "bold" | "italic" | "strikethrough" | "spoiler" | "code" | "blockquote" }
@@ -28,7 +29,9 @@ export interface RichText {
 export function richTextOf(markdown: string): RichText {
   const source = cleanMarkdown(markdown);
   try {
-    const tree = parseMarkdown(source);
+    const parsed = parseMarkdown(source);
+    const shown = parsed === null ? source : withVisibleDefinitions(source, parsed);
+    const tree = shown === source ? parsed : parseMarkdown(shown);
     if (tree !== null) return new Writer(definitionsIn(tree)).write(tree);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;

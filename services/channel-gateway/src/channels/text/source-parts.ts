@@ -5,6 +5,7 @@ import type { TextLimits } from "@parley/contracts";
 import type { Nodes, RootContent } from "mdast";
 import { micromark } from "micromark";
 import { gfm, gfmHtml } from "micromark-extension-gfm";
+import { withVisibleDefinitions } from "./definitions.ts";
 import { maxUtf16Length, messageLength } from "./measure.ts";
 import { render, type RenderedText } from "./render.ts";
 import { cleanMarkdown, parseMarkdown, richTextOf } from "./rich-text.ts";
@@ -162,10 +163,13 @@ function rendered(markdown: string, { format }: SourceLimits): RenderedText {
   if (format === "markdown") return { text: markdown, plain: markdown, ranges: [] };
   const rich = richTextOf(markdown);
   // A text that is too complex to parse is shown as it is.
+  const tree = parseMarkdown(markdown);
   const text =
-    parseMarkdown(markdown) === null
+    tree === null
       ? `<p>${render({ text: markdown, ranges: [] }, "inline_html").text}</p>`
-      : picturesAsLinks(micromark(markdown, { extensions: [gfm()], htmlExtensions: [gfmHtml()] }));
+      : picturesAsLinks(
+          micromark(withVisibleDefinitions(markdown, tree), { extensions: [gfm()], htmlExtensions: [gfmHtml()] }),
+        );
   return { text: withLineBreaks(text), plain: rich.text, ranges: rich.ranges };
 }
 
