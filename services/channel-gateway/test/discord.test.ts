@@ -160,6 +160,22 @@ describe("the Discord connection", { concurrency: true }, () => {
     );
   });
 
+  test("connects after a lost session when it may not read the messages of a channel", async () => {
+    await using opened = await connectedDiscord();
+    const { peer, host } = opened;
+    const channel = peer.channelId;
+    peer.say("a direct one");
+    peer.say(`<@${peer.bot.id}> in the group`, { channel });
+    await host.untilAccepted(2);
+    peer.refuse(`${channel}/messages`, 403, 50_001, "Missing Access");
+    peer.gateway.forgetSessions();
+    peer.gateway.disconnect("drop");
+    peer.say(`<@${peer.bot.id}> missed in the group`, { channel });
+    peer.say("missed direct");
+    await host.until("the direct message", () => (host.texts.includes("missed direct") ? true : null));
+    await host.untilLogged(/missed messages not read/);
+  });
+
   test("reports a refused token, switched-off intents and missing sharding with what to do", async () => {
     await using peer = await startDiscordPeer({ messageContent: false, shards: 2 });
     const host = new TestHost();

@@ -181,9 +181,9 @@ export async function startDiscordPeer(options: DiscordPeerOptions = {}) {
     dispatch,
     /** Queues a fault for the next call of a route such as `POST /channels/{}/messages` (`*`: any). */
     fail: (route: string, fault: DiscordFault) => state.addFault(route, fault),
-    /** Every call for the channel returns this error. */
-    refuse: (channelId: string, status: number, code: number, message: string) =>
-      void refusals.set(channelId, { status, body: { message, code } }),
+    /** Every call for the channel, or for a part of it such as `<id>/messages`, returns this error. */
+    refuse: (channel: string, status: number, code: number, message: string) =>
+      void refusals.set(channel, { status, body: { message, code } }),
     /** Forgets the nonces of all messages, as the service does after a few minutes. */
     forgetNonces: () => void (noncesFrom = state.sent.length),
     /** Channels in which the bot lacks the permission Attach Files; a test adds and deletes them. */

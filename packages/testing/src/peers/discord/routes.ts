@@ -109,7 +109,7 @@ function channelCall(context: RouteContext, call: RouteCall, id: string, rest: r
     return invalidForm({ channel_id: { code: "NUMBER_TYPE_COERCE", message: `Value "${id}" is not snowflake.` } });
   const channel = state.channels.get(id);
   if (channel === undefined) return unknownChannel;
-  const refusal = context.refusals.get(id);
+  const refusal = context.refusals.get(id) ?? context.refusals.get(`${id}/${rest[0] ?? ""}`);
   if (refusal !== undefined) return refusal;
   const [kind, messageId, ...more] = rest;
   if (kind === undefined) return call.method === "GET" ? ok(channelObject(channel)) : null;

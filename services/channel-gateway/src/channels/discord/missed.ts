@@ -43,16 +43,19 @@ export async function* missedMessages(
 ): AsyncGenerator<unknown, void> {
   const oldest = snowflakeAt(Date.now() - oldestMissedMs);
   const since = message === null || BigInt(message) < BigInt(oldest) ? oldest : message;
-  const get = async <Result>(path: string, result: z.ZodType<Result>): Promise<Answer<Result>> =>
-    unlimited(() => call({ method: "GET", path }, result, withTimeout(signal, callWithinMs)), signal);
+  /** Null, with a log line, when the bot may not read this channel. */
+  const read = async <Result>(id: string, more: string, result: z.ZodType<Result>): Promise<Result | null> => {
+    const request = { method: "GET", path: `/channels/${id}${more}` } as const;
+    const answer = await unlimited(() => call(request, result, withTimeout(signal, callWithinMs)), signal);
+    if (answer.kind !== "refused" || (answer.status !== 403 && answer.status !== 404)) return required(answer);
+    host.log.warn({ conversation: id, reason: answer.reason }, "missed messages not read");
+    return null;
+  };
   const channels = new Map<string, Unread>();
   for (const id of new Set([...groups, ...conversations])) {
-    const channel = await get(`/channels/${id}`, Channel);
-    if (channel.kind === "refused" && (channel.status === 403 || channel.status === 404)) {
-      host.log.warn({ conversation: id, reason: channel.reason }, "missed messages not read");
-      continue;
-    }
-    const { type, guild_id: guildId, last_message_id: last } = required(channel);
+    const channel = await read(id, "", Channel);
+    if (channel === null) continue;
+    const { type, guild_id: guildId, last_message_id: last } = channel;
     if (shardOf(guildId, shards) !== slot) continue;
     if (last === null || last === undefined || BigInt(last) <= BigInt(since)) continue;
     const place = { channel_type: type, ...(typeof guildId === "string" ? { guild_id: guildId } : {}) };
@@ -61,7 +64,7 @@ export async function* missedMessages(
   for (;;) {
     for (const [id, unread] of channels) {
       if (unread.page.length > 0) continue;
-      unread.page = unread.pagesLeft === 0 ? [] : await nextPage(get, id, unread);
+      unread.page = unread.pagesLeft === 0 ? [] : await nextPage(read, id, unread);
       if (unread.page.length === 0) channels.delete(id);
     }
     const [next] = [...channels.values()].sort((left, right) => compareIds(left.page[0], right.page[0]));
@@ -71,11 +74,12 @@ export async function* missedMessages(
   }
 }
 
-type Get = <Result>(path: string, result: z.ZodType<Result>) => Promise<Answer<Result>>;
+type Read = <Result>(id: string, more: string, result: z.ZodType<Result>) => Promise<Result | null>;
 
-async function nextPage(get: Get, id: string, unread: Unread): Promise<Listed[]> {
-  const path = `/channels/${id}/messages?after=${unread.after}&limit=${pageSize}`;
-  const page = required(await get(path, MessageList)).toSorted(compareIds);
+/** A channel can be visible while its messages are not, such as a voice channel that the bot may not connect to. */
+async function nextPage(read: Read, id: string, unread: Unread): Promise<Listed[]> {
+  const more = `/messages?after=${unread.after}&limit=${pageSize}`;
+  const page = ((await read(id, more, MessageList)) ?? []).toSorted(compareIds);
   unread.after = page.at(-1)?.id ?? unread.after;
   unread.pagesLeft = page.length < pageSize ? 0 : unread.pagesLeft - 1;
   return page;
