@@ -119,7 +119,7 @@ describe("the Matrix adapter", { skip: await missingSynapse() }, () => {
     );
   });
 
-  test("keeps a thread as a conversation and answers in it", async () => {
+  test("keeps a thread as a conversation, answers in it and reports deletions in it", async () => {
     const room = await ann.createRoom();
     await using agent = await Agent.open(synapse, "threaded", { groups: [room] });
     await ann.invite(room, agent.userId);
@@ -139,6 +139,12 @@ describe("the Matrix adapter", { skip: await missingSynapse() }, () => {
     await sentId(agent, textPart(agent, draft?.conversation ?? "", "an answer", { address: draft?.replyTo }));
     const [answer] = await ann.untilMessages(room, agent.userId, 1);
     assert.deepEqual(relation(answer?.content ?? {}), { ...inThread, "m.in_reply_to": { event_id: id } });
+    await ann.redact(room, id);
+    const deletion = await agent.host.until(
+      "the deletion",
+      () => agent.host.changed.find(({ change }) => change.kind === "deleted") ?? null,
+    );
+    assert.deepEqual([deletion.messageId, deletion.conversation], [id, `${room}/${root}`]);
   });
 
   test("reports edits, reactions and deletions, and no edit of somebody else's message", async () => {

@@ -8,7 +8,7 @@ import { shownName } from "../parsed.ts";
 import { withTimeout } from "../transport.ts";
 import { path, resultOrNull, type MatrixApi } from "./api.ts";
 import type { Me } from "./parse.ts";
-import { textOf } from "./relations.ts";
+import { objectOf, relationOf, textOf } from "./relations.ts";
 import { JoinedMembers, JoinedRooms, MatrixEvent, Profile, SentEvent, type InvitedRoom } from "./schema.ts";
 
 type People = Pick<MatrixAccount, "owners" | "allow_from" | "dm_policy" | "groups">;
@@ -29,6 +29,7 @@ export class Rooms {
   readonly #names = new LRUCache<string, string>({ max: 2_000 });
   readonly #direct = new LRUCache<string, boolean>({ max: 1_000 });
   readonly #events = new LRUCache<string, MatrixEvent>({ max: 200 });
+  readonly #threadRelations = new LRUCache<string, object>({ max: 1_000 });
   readonly #explained = new Set<string>();
   /** The agent's former names per room: messages that use them may still arrive. */
   readonly #formerNames = new LRUCache<string, string>({ max: 1_000 });
@@ -82,12 +83,23 @@ export class Rooms {
     return isDirect;
   }
 
+  /** Learns to which thread an event belongs: once it is redacted, the server no longer says so. */
+  rememberThread(roomId: string, event: MatrixEvent): void {
+    if (relationOf(event).thread === undefined) return;
+    this.#threadRelations.set(`${roomId} ${event.event_id}`, objectOf(event.content["m.relates_to"]));
+  }
+
   /** An event that another one refers to; null when the agent cannot read it. */
   async event(roomId: string, eventId: string): Promise<MatrixEvent | null> {
     const key = `${roomId} ${eventId}`;
     const known = this.#events.get(key);
     if (known !== undefined) return known;
-    const event = await this.#get(path`/client/v3/rooms/${roomId}/event/${eventId}`, MatrixEvent);
+    const found = await this.#get(path`/client/v3/rooms/${roomId}/event/${eventId}`, MatrixEvent);
+    const relation = this.#threadRelations.get(key);
+    const event =
+      found === null || relation === undefined
+        ? found
+        : { ...found, content: { "m.relates_to": relation, ...found.content } };
     // The agent's own messages are edited while they are written, so they are not cached.
     if (event !== null && event.sender !== this.#userId) this.#events.set(key, event);
     return event;

@@ -39,6 +39,7 @@ export async function receive(deps: SyncDeps, host: ChannelHost, lease: LeaseRef
   let savedMs = performance.now();
 
   const inputOf = async (roomId: string, event: MatrixEvent): Promise<ParsedInput | null> => {
+    rooms.rememberThread(roomId, event);
     const relatedId = event.sender === userId ? undefined : relatedIdOf(event);
     if (mayNeedName(event, rooms.me(roomId))) await rooms.readProfile();
     const parsed = parse(event, {
