@@ -349,6 +349,17 @@ describe("a due time", () => {
     }
   });
 
+  test("has none after it when the limit of runs is lowered to what has already run", async () => {
+    const job = await create({ overlap: "queue" });
+    for (const seconds of [9, 8]) await fire([await makeDue(job, seconds)]);
+    const lowered = { opId: randomUUID(), id: job.id, change: { maxRuns: 2 } };
+    const { job: ended } = await gateway.request(store.scheduleUpdate, lowered);
+    assert.deepEqual([ended.enabled, ended.nextDue, ended.maxRuns], [false, null, 2]);
+    const resumed = { opId: randomUUID(), id: job.id, change: { enabled: true } };
+    const { job: again } = await gateway.request(store.scheduleUpdate, resumed);
+    assert.deepEqual([again.enabled, again.runs], [true, 0]);
+  });
+
   test("fails alone with its reason when the job is invalid", async () => {
     const [broken, sound] = [await create(), await create()];
     await sql.query("UPDATE parley.schedules SET schedule = 'cron 0 9 * * *', time_zone = 'No/Where' WHERE id = $1", [

@@ -198,10 +198,14 @@ function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<s
   return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }
 
-/** The new due time, if the change affects it. Enabling a job again resets its run count. */
+/**
+ * The new due time, if the change affects it. Enabling a job again resets its run count; a limit that its runs have reached ends it.
+ */
 async function planned(client: PoolClient, before: JobRow, change: Update["change"]): Promise<Record<string, unknown>> {
-  const { schedule, timeZone = before.time_zone, enabled = before.enabled } = change;
-  const again = enabled && !before.enabled;
+  const { schedule, timeZone = before.time_zone, maxRuns = null } = change;
+  const wanted = change.enabled ?? before.enabled;
+  const again = wanted && !before.enabled;
+  const enabled = wanted && (again || maxRuns === null || before.runs < maxRuns);
   if (schedule === undefined && timeZone === before.time_zone && !again) {
     return enabled ? {} : { enabled, next_due: null };
   }
