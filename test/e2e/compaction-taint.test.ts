@@ -64,7 +64,7 @@ interface Forgotten {
   messageId: string;
   turnId: string;
   /** Adds a message to the turn, which then goes on. */
-  addMessage(text: string): Promise<void>;
+  addMessage: (text: string) => Promise<void>;
 }
 
 /** A turn that has read a page, whose conversation was compacted afterwards, and that waits for a message. */
