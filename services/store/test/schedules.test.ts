@@ -167,9 +167,9 @@ describe("a job", () => {
     const renamed = await gateway.request(store.scheduleUpdate, {
       opId: randomUUID(),
       id: job.id,
-      change: { name: "new" },
+      change: { name: "new\0name" },
     });
-    assert.deepEqual([renamed.job.name, renamed.job.nextDue], ["new", null]);
+    assert.deepEqual([renamed.job.name, renamed.job.nextDue], ["new name", null]);
     const again = await gateway.request(store.scheduleUpdate, {
       opId: randomUUID(),
       id: job.id,

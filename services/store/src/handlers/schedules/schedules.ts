@@ -45,7 +45,7 @@ export const scheduleHandlers = {
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) ON CONFLICT (id) DO NOTHING`,
             [
               id,
-              input.name,
+              storable(input.name),
               schedule,
               new Date(now),
               input.timeZone,
@@ -179,10 +179,15 @@ function checkPlace({ target, profile, deliverTo }: Update["change"]): void {
     );
 }
 
+/** PostgreSQL's text type does not allow NUL. */
+function storable(name: string): string {
+  return name.replaceAll("\0", " ");
+}
+
 /** The columns that a change sets. */
 function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<string, unknown> {
   const columns: Record<string, unknown> = {
-    name: change.name,
+    name: change.name === undefined ? undefined : storable(change.name),
     target: change.target,
     profile: change.profile,
     overlap: change.overlap,

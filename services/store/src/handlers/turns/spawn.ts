@@ -158,7 +158,8 @@ async function openSession(client: PoolClient, input: Input, parent: ParentRow):
       parent.session_id,
       input.profile,
       parent.depth + 1,
-      input.title,
+      // PostgreSQL's text type does not allow NUL.
+      input.title.replaceAll("\0", " "),
       input.tainted ?? false,
     ],
   );
