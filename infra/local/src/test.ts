@@ -33,7 +33,7 @@ const helpText = `npm test -- [options] [files]     run the tests; without files
 
 Further options are those of \`node --test\`. The first run fetches the servers and the programs that tests need into .parley/servers.
 
-Environment variables: PARLEY_CHROMIUM (the browser of the console's tests) PARLEY_PROPERTY_RUNS (runs of each property test, or full)
+Environment variables: PARLEY_CHROMIUM (the browser of the console's tests) PARLEY_PROPERTY_RUNS (runs of each property test; full: all of them, and full loads)
 PARLEY_TEST_LOGS (set: prints the output of the services) PARLEY_TEST_JITTER (a share from 0 to 1: delays that share of what sockets and
 pipes receive, to find tests and code that depend on timing; a few tests that measure time or memory fail with it)`;
 
